@@ -1,0 +1,196 @@
+"""Every setting and its default: the one table.
+
+Sources, first one wins: ``--option``; ``STENOD_*`` in the environment (nested ``__``); ``--config FILE``;
+``stenod.toml`` in the user's configuration folder; ``/etc/stenod/stenod.toml``.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+from pydantic_settings import (
+    SettingsError as SourceError,
+)
+
+SYSTEM_FILE = Path("/etc/stenod/stenod.toml")
+USER_FILE = Path(platformdirs.user_config_dir("stenod")) / "stenod.toml"
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+CHANNEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+Encoding = Literal["s16le", "s24le", "s32le", "f32le", "u8", "mulaw", "alaw"]
+Task = Literal["transcribe", "translate"]
+
+
+class SettingsError(Exception):
+    """Settings that cannot be used; the message has one line per fault, each naming its key."""
+
+
+class Section(BaseModel):
+    """Base of a section: frozen, and a key that does not exist is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Server(Section):
+    """Where the daemon listens, and how it treats connections."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8790
+    """0: any free port."""
+    allow_public: bool = False
+    """Listen on an address other machines can reach, although there is no authentication."""
+    origins: tuple[str, ...] = ()
+    """Browser origins that may connect, besides the daemon's own."""
+    ping_s: Annotated[float, Field(gt=0)] = 20.0
+    idle_s: Annotated[float, Field(gt=0)] = 300.0
+    """A client that answers no ping for this long is gone."""
+    shutdown_deadline_s: Annotated[float, Field(gt=0)] = 20.0
+
+    @model_validator(mode="after")
+    def _refuse_public_address(self) -> Self:
+        if self.host not in LOOPBACK and not self.allow_public:
+            raise ValueError(
+                f"{self.host} may be reached by other machines and there is no authentication: "
+                "use 127.0.0.1, or set allow_public"
+            )
+        return self
+
+
+class Engine(Section):
+    """The model, and how much of the machine it may use."""
+
+    model: str = "whisper-base"
+    """A name from the catalogue, or the path of a GGUF file."""
+    threads: Annotated[int, Field(ge=0, le=256)] = 0
+    """Compute threads of one worker; 0: as many as the process may use."""
+    workers: Annotated[int, Field(ge=1, le=64)] = 1
+    """Inference threads, each with ``threads`` compute threads."""
+    batch: Annotated[int, Field(ge=1, le=64)] = 8
+    """Streams stepped together at most."""
+    decode_deadline_s: Annotated[float, Field(gt=0)] = 30.0
+    """A decode that takes longer is stuck, and aborted."""
+
+
+class Audio(Section):
+    """What a sender that declares nothing sends."""
+
+    encoding: Encoding = "s16le"
+    sample_rate: Annotated[int, Field(ge=8000, le=192000)] = 16000
+    channels: Annotated[int, Field(ge=1, le=8)] = 1
+
+
+class Segmentation(Section):
+    """How speech is found and cut into utterances."""
+
+    vad_mode: Annotated[int, Field(ge=0, le=3)] = 2
+    """0: everything may be speech; 3: only what certainly is."""
+    preroll_ms: Annotated[int, Field(ge=0, le=2000)] = 300
+    silence_ms: Annotated[int, Field(ge=100, le=10000)] = 600
+    max_utterance_s: Annotated[float, Field(ge=5, le=28)] = 25.0
+
+
+class Session(Section):
+    """What a session does unless its sender says otherwise."""
+
+    language: str | None = None
+    """ISO code; None: detected, and kept once it is certain."""
+    task: Task = "transcribe"
+    prompt: Annotated[str, Field(max_length=2000)] = ""
+    partials: bool = True
+    words: bool = False
+    step_ms: Annotated[int, Field(ge=100, le=5000)] = 400
+    """A hypothesis that may commit is made once per so much audio."""
+
+
+class Limits(Section):
+    """Bounds; what goes beyond is refused or slowed down, never dropped."""
+
+    sessions: Annotated[int, Field(ge=1)] = 32
+    channels: Annotated[int, Field(ge=1)] = 256
+    subscribers: Annotated[int, Field(ge=1)] = 1000
+    buffer_s: Annotated[float, Field(ge=1)] = 10.0
+    """Audio of one session that may wait; a faster sender is slowed down."""
+    frame_bytes: Annotated[int, Field(ge=1 << 10)] = 1 << 20
+    replay_events: Annotated[int, Field(ge=16)] = 4096
+    """Numbered events that a channel remembers."""
+    subscriber_queue: Annotated[int, Field(ge=16)] = 1024
+    """Numbered events that may wait for one subscriber."""
+
+
+class Microphone(Section):
+    """A microphone that is captured into a channel."""
+
+    enabled: bool = False
+    device: str | None = None
+    """Part of the device's name; None: the system's default."""
+    channel: Annotated[str, Field(pattern=CHANNEL_NAME)] = "mic"
+
+
+class Settings(BaseSettings):
+    """All settings; frozen. Read them with ``load``."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="STENOD_", env_nested_delimiter="__", frozen=True, extra="forbid"
+    )
+
+    server: Server = Server()
+    engine: Engine = Engine()
+    audio: Audio = Audio()
+    segmentation: Segmentation = Segmentation()
+    session: Session = Session()
+    limits: Limits = Limits()
+    microphone: Microphone = Microphone()
+
+
+def load(options: dict[str, Any], config: Path | None = None) -> Settings:
+    """The settings of all sources; ``options`` are those of the command line, by section.
+
+    Raises ``SettingsError`` with every fault there is, one a line, each naming its key or file.
+    """
+    if config is not None and not config.is_file():
+        raise SettingsError(f"{config}: no such settings file")
+    files = [file for file in (config, USER_FILE, SYSTEM_FILE) if file is not None]
+
+    class Sourced(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return init_settings, env_settings, *(_toml(settings_cls, file) for file in files)
+
+    try:
+        return Sourced(**options)
+    except ValidationError as error:
+        raise SettingsError("\n".join(map(_fault, error.errors()))) from error
+    except SourceError as error:
+        raise SettingsError(f"environment: {error}") from error
+
+
+def _toml(settings: type[BaseSettings], file: Path) -> PydanticBaseSettingsSource:
+    try:
+        return TomlConfigSettingsSource(settings, file)
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{file}: {error}") from error
+
+
+def _fault(error: ErrorDetails) -> str:
+    key = ".".join(map(str, error["loc"]))
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        return f"{key}: there is no such setting"
+    shown = "" if isinstance(error["input"], BaseModel | dict) else f" (it is {error['input']!r})"
+    return f"{key}: {message}{shown}"
