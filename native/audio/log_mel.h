@@ -1,16 +1,17 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
+
+#include "fourier.h"
 
 namespace stenod {
 
 /// What a model's front end was trained with. The filterbank comes from the model file.
 struct MelParameters {
-    int n_fft = 400;
-    int hop = 160;
-    int mel_bands = 0;
+    size_t n_fft = 400;
+    size_t hop = 160;
+    size_t mel_bands = 0;
     /// [mel_bands][n_fft / 2 + 1], row-major.
     std::vector<float> filters;
 };
@@ -18,39 +19,30 @@ struct MelParameters {
 /// The log-mel transform of single frames: immutable, may be used from many threads.
 class MelSpectrogram {
 public:
-    /// Throws BadArgument if the sizes do not fit each other or n_fft is not a multiple of 4 made of 2, 3 and 5.
-    explicit MelSpectrogram(MelParameters parameters);
+    /// Throws BadArgument if a size is not positive, the filters' size does not fit, hop > n_fft, or n_fft cannot be
+    /// transformed (see PowerSpectrum).
+    explicit MelSpectrogram(const MelParameters& parameters);
 
-    int n_fft() const { return n_fft_; }
-    int hop() const { return hop_; }
-    int mel_bands() const { return mel_bands_; }
+    size_t n_fft() const { return window_.size(); }
+    size_t hop() const { return hop_; }
+    size_t mel_bands() const { return bands_.size(); }
 
-    /// `out` [count][mel_bands] becomes log10(max(mel power, 1e-10)), not normalised, of `count` frames:
-    /// frame i is the n_fft samples that begin at samples[i * hop]. A frame's values depend on
-    /// its own samples only, to the bit, however many are computed together.
+    /// `out` [count][mel_bands] becomes log10(max(mel power, 1e-10)), not normalised, of `count` frames: frame i is the
+    /// n_fft samples that begin at samples[i * hop]. A frame's values depend on its own samples only, to the bit,
+    /// however many are computed together.
     void compute(const float* samples, size_t count, float* out) const;
 
 private:
-    struct Stage {
-        int radix;
-        int stride;                  ///< product of the radices of the stages before
-        std::vector<float> twiddles; ///< [butterfly group][radix - 1] complex
-        std::vector<float> roots;    ///< [radix][radix] complex: the DFT of that length
-    };
+    /// One mel filter without the zeros on either side.
     struct Band {
-        int first_bin;
+        size_t first_bin;
         std::vector<float> weights;
     };
 
-    void fourier_power(const float* samples, size_t count, float* work) const;
-
-    int n_fft_;
-    int hop_;
-    int mel_bands_;
-    std::vector<float> window_;     ///< periodic Hann [n_fft]
-    std::vector<Stage> stages_;     ///< of the complex transform of n_fft / 2 points
-    std::vector<float> unpacking_;  ///< exp(-2 pi i k / n_fft), complex [n_fft / 2 + 1]
-    std::vector<Band> bands_;       ///< each filter without its zeros
+    size_t hop_;
+    PowerSpectrum spectrum_;
+    std::vector<float> window_;  ///< periodic Hann [n_fft]
+    std::vector<Band> bands_;
 };
 
 /// The log-mel frames of audio that arrives in pieces. Frame f is centred on sample f * hop.
@@ -60,8 +52,8 @@ public:
     /// `spectrogram` must outlive the stream.
     explicit LogMelStream(const MelSpectrogram& spectrogram);
 
-    /// Appends samples (nominally in [-1, 1]; those that are not finite count as 0) and computes the
-    /// frames that they complete: constant amortised time per sample, same frames for any split.
+    /// Appends samples (nominally in [-1, 1]; those that are not finite count as 0) and computes the frames that
+    /// they complete. Constant amortised time per sample; the same frames for any split.
     void push(const float* samples, size_t count);
 
     /// Samples pushed since the last reset, less those truncated.
@@ -87,16 +79,16 @@ public:
     /// Forgets all audio from sample `samples` on. Throws BadArgument if that reaches what was dropped.
     void truncate(size_t samples);
 
-    /// Frees the frames before `frame` (at most frames()); indices stay as they are.
+    /// Frees the frames before `frame` (at most frames()) and their samples; indices stay as they are.
     void drop_before(size_t frame);
 
     /// Forgets everything: the next sample is sample 0.
     void reset();
 
 private:
-    size_t bands() const { return static_cast<size_t>(spectrogram_->mel_bands()); }
-    void compute_complete_frames();
-    std::vector<float> incomplete_frames(size_t first, size_t end, size_t window_end) const;
+    size_t bands() const { return spectrogram_->mel_bands(); }
+    size_t complete_frames(size_t samples) const;
+    std::vector<float> gather(size_t first_frame, size_t end_frame, size_t window_end) const;
 
     const MelSpectrogram* spectrogram_;
     std::vector<float> samples_;  ///< from first_sample_ on
