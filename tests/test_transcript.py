@@ -1,5 +1,7 @@
 """Text of tokens: nothing cut inside a character, committed text that only grows, words with times."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,10 +62,10 @@ def test_thai_waits_until_a_character_cannot_get_a_mark_any_more():
 
 def test_chinese_words_are_graphemes_and_do_not_wait():
     transcript = Transcript(0.0)
-    added, words = transcript.advance(tokens("你好"), tokens("，世界"), "zh")
+    added, words = transcript.advance(tokens("你好"), tokens("、世界"), "zh")
     assert added == "你好"
     assert [word.text for word in words] == ["你", "好"]
-    assert transcript.tentative == "，世界"
+    assert transcript.tentative == "、世界"
 
 
 def test_times_are_audio_time_and_shared_out_among_characters():
@@ -114,7 +116,7 @@ def test_finals_are_joined_as_the_language_writes(language: str | None, text: st
 def test_however_tokens_cut_the_bytes_the_text_is_the_same(text: str, cuts: list[int], language: str):
     raw = text.encode()
     edges = [0, *sorted(cut for cut in cuts if cut <= len(raw)), len(raw)]
-    pieces = [raw[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [raw[a:b] for a, b in pairwise(edges)]
     transcript = Transcript(0.0)
     shown = ""
     for i, piece in enumerate(pieces):

@@ -1,0 +1,217 @@
+"""The named place where a session's events are published: one source, any number of subscribers.
+
+A channel remembers the last numbered events, so that a late subscriber gets a snapshot and one that
+comes back is told what it missed. A subscriber that reads slowly costs bounded memory: of the volatile
+events it gets the newest, numbered ones queue to a bound, and beyond that it is dropped.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from .events import (
+    Commit,
+    Discarded,
+    Dropped,
+    Ended,
+    Event,
+    Final,
+    Numbered,
+    Overload,
+    Partial,
+    Snapshot,
+    Warning,
+    encode,
+)
+
+if TYPE_CHECKING:
+    from .session import Session
+
+Only = Literal["finals", "commits"]
+
+SNAPSHOT_FINALS = 20
+"""How many of the last finals a snapshot holds."""
+
+_SELECTED: dict[Only, type[Event]] = {"finals": Final, "commits": Commit}
+
+
+class Cursor(NamedTuple):
+    """A place in a channel: the last numbered event that a subscriber has seen."""
+
+    session: str
+    seq: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Cursor":
+        """The cursor of ``SESSION:SEQ``; ``ValueError`` says what it should look like."""
+        session, colon, seq = text.rpartition(":")
+        if not colon or not session or not (seq.isascii() and seq.isdigit()):
+            raise ValueError(f"a cursor is SESSION:SEQ, not {text!r}")
+        return cls(session, int(seq))
+
+    def __str__(self) -> str:
+        return f"{self.session}:{self.seq}"
+
+
+class Publication:
+    """An event on its way to many: encoded once, however many read it."""
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+
+    @cached_property
+    def json(self) -> bytes:
+        """The event's native wire form."""
+        return encode(self.event)
+
+
+class Subscription:
+    """One subscriber's queue. Iterate it for what is to be sent; it ends after a ``dropped`` or ``close``."""
+
+    def __init__(self, bound: int, only: Only | None = None) -> None:
+        """``bound``: numbered events that may wait."""
+        self._bound = bound
+        self._selected = _SELECTED[only] if only else Event
+        self._queue: deque[Publication] = deque()
+        self._partial: Publication | None = None
+        self._closed = False
+        self._changed = asyncio.Event()
+
+    def offer(self, publication: Publication) -> None:
+        """Queues an event that the subscriber wants; drops the subscriber if too much is waiting."""
+        event = publication.event
+        if self._closed:
+            return
+        if isinstance(event, Numbered):
+            self._partial = None  # what it shows is older than this event
+        if not isinstance(event, self._selected):
+            return
+        if isinstance(event, Partial):
+            self._partial = publication
+        elif isinstance(event, Overload | Warning) and len(self._queue) >= self._bound // 2:
+            return  # the rest of the queue is for what must not be lost
+        elif len(self._queue) >= self._bound:
+            self._queue.clear()
+            self.drop("slow")
+        else:
+            self._queue.append(publication)
+        self._changed.set()
+
+    def send(self, event: Event) -> None:
+        """Queues an event for this subscriber alone, whatever it selected."""
+        if not self._closed:
+            self._queue.append(Publication(event))
+            self._changed.set()
+
+    def drop(self, reason: Literal["slow", "shutdown"]) -> None:
+        """What waits, then ``dropped``, then the end."""
+        self._partial = None
+        self.send(Dropped(reason))
+        self.close()
+
+    def close(self) -> None:
+        """The end, after what waits."""
+        self._closed = True
+        self._changed.set()
+
+    async def __aiter__(self) -> AsyncIterator[Publication]:
+        while True:
+            while self._queue:
+                yield self._queue.popleft()
+            if self._partial is not None:
+                partial, self._partial = self._partial, None
+                yield partial
+            elif self._closed:
+                return
+            else:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+class Channel:
+    """Publishes one source's events at a time, and remembers the last ones."""
+
+    def __init__(self, name: str | None, remembered: int, subscriber_queue: int) -> None:
+        """``name`` None: a session's own channel that nobody else can find."""
+        self.name = name
+        self.source: Session | None = None
+        self._subscriber_queue = subscriber_queue
+        self._subscriptions: set[Subscription] = set()
+        self._told: deque[tuple[Numbered, Publication]] = deque(maxlen=remembered)
+        self._finals: deque[Final] = deque(maxlen=SNAPSHOT_FINALS)
+        self._partial: Partial | None = None
+
+    @property
+    def subscribers(self) -> int:
+        """How many read it now."""
+        return len(self._subscriptions)
+
+    def publish(self, event: Event) -> None:
+        """Tells an event to every subscriber; never waits for one."""
+        if isinstance(event, Partial):
+            self._partial = event
+        elif isinstance(event, Final | Discarded | Ended):
+            self._partial = None
+        publication = Publication(event)
+        if isinstance(event, Numbered):
+            self._told.append((event, publication))
+        if isinstance(event, Final):
+            self._finals.append(event)
+        for subscription in self._subscriptions:
+            subscription.offer(publication)
+
+    def attach(self) -> Subscription:
+        """A subscription to what comes from now on, as a sender has to its own events."""
+        subscription = Subscription(self._subscriber_queue)
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def subscribe(self, only: Only | None = None, since: Cursor | None = None) -> Subscription:
+        """A subscription that begins with a snapshot, or with the numbered events after ``since``.
+
+        A cursor that is no longer, or never was, remembered gets the snapshot.
+        """
+        missed = self._after(since) if since else None
+        bound = self._subscriber_queue + (len(missed) if missed else 0)
+        subscription = Subscription(bound, only)
+        if missed is None:
+            subscription.send(self.snapshot(only))
+        else:
+            for publication in missed:
+                subscription.offer(publication)
+            if self._partial is not None:
+                subscription.offer(Publication(self._partial))
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Forgets a subscriber."""
+        self._subscriptions.discard(subscription)
+
+    def snapshot(self, only: Only | None = None) -> Snapshot:
+        """The last finals, the open utterance, and the cursor of the last numbered event."""
+        return Snapshot(tuple(self._finals), self._cursor(), None if only else self._partial)
+
+    def drop_subscribers(self) -> None:
+        """The daemon shuts down."""
+        for subscription in self._subscriptions:
+            subscription.drop("shutdown")
+
+    def _cursor(self) -> str | None:
+        if not self._told:
+            return None
+        last, _ = self._told[-1]
+        return str(Cursor(last.session, last.seq))
+
+    def _after(self, since: Cursor) -> list[Publication] | None:
+        """What was told after a cursor; None if that is not known any more."""
+        start = None
+        for i, (event, _) in enumerate(self._told):
+            if event.session == since.session:
+                if event.seq <= since.seq:
+                    start = i + 1
+                elif event.seq == since.seq + 1:
+                    start = i
+        return None if start is None else [publication for _, publication in list(self._told)[start:]]
