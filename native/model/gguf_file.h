@@ -26,7 +26,7 @@ struct TensorInfo {
 
 /// A GGUF file (version 2 or 3, little-endian), open for reading. Its whole header is read and checked
 /// by the constructor; memory used is a small multiple of the header's real size, whatever it claims.
-/// Own reader, because ggml's trusts counts enough to compare all names pairwise, and aborts the process on some faults.
+/// Not ggml's reader: that one compares all names pairwise and can abort the process.
 /// Every method throws BadModel naming the file and the fault. Not thread-safe (one file position).
 class GgufFile {
 public:
@@ -69,7 +69,8 @@ private:
     };
 
     template <typename T> T read_number();
-    std::string read_string(const char* what);
+    std::string read_string(const std::string& what);
+    std::string read_name(const char* what, size_t greatest_length);
     Value read_value(const std::string& key);
     void read_array(const std::string& key, Value& value);
     void read_key_values(uint64_t count);
@@ -79,7 +80,7 @@ private:
     void read_bytes(void* destination, uint64_t size);
     void skip(uint64_t size);
     void check_remaining(uint64_t count, uint64_t size_of_each, const std::string& what) const;
-    [[noreturn]] void fail_foreign() const;
+    [[noreturn]] void fail_foreign();
     template <typename T> const T& get(std::string_view key, const char* type_name) const;
 
     std::string path_;
