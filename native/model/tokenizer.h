@@ -11,13 +11,6 @@ namespace stenod {
 
 using TokenId = int32_t;
 
-/// A run of tokens that is one word, with its punctuation.
-struct Word {
-    std::string text;    ///< bytes of its tokens, leading space included
-    size_t first_token;  ///< index into the tokens that were split
-    size_t token_count;
-};
-
 /// Byte-pair encoding with GPT-2's byte alphabet and splitting pattern; a token's id is its merge rank
 /// (as in tiktoken). Immutable, may be used from many threads.
 class Tokenizer {
@@ -26,12 +19,16 @@ public:
     /// never made by `encode`. Throws BadModel if a spelling is not of that alphabet or a byte has no token.
     Tokenizer(const std::vector<std::string>& tokens, TokenId first_special);
 
+    Tokenizer(Tokenizer&&) = default;
+    Tokenizer(const Tokenizer&) = delete;  // ids_ looks into bytes_
+
     /// Number of tokens, special ones included.
     size_t size() const { return bytes_.size(); }
 
     bool is_special(TokenId id) const { return id >= first_special_; }
 
-    /// The token's bytes: perhaps part of a UTF-8 sequence; empty for special tokens. Throws BadArgument if `id` is none.
+    /// The token's bytes: perhaps part of a UTF-8 sequence; empty for special tokens. Throws BadArgument if `id` is
+    /// not in the vocabulary.
     const std::string& bytes(TokenId id) const;
 
     /// The bytes of all tokens, joined.
@@ -42,11 +39,6 @@ public:
 
     /// Whether the token's text begins with a space: in languages with spaces, a new word.
     bool is_word_start(TokenId id) const;
-
-    /// Splits tokens into words as OpenAI's word timing does: at spaces and punctuation, or, in languages
-    /// written without spaces (`language` zh, ja, th, lo, my, yue), at every whole character; then quotes and brackets
-    /// are joined to the word that they belong to. Special tokens belong to no word and end the one before.
-    std::vector<Word> split_words(const std::vector<TokenId>& ids, std::string_view language) const;
 
 private:
     void merge_pairs(std::string_view piece, std::vector<TokenId>& out) const;

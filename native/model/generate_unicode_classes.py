@@ -1,0 +1,38 @@
+"""Writes unicode_classes.inc: ranges of code points by general category, from Python's own Unicode tables.
+
+Run it in this folder with the Python whose tables are wanted: ``python generate_unicode_classes.py``.
+"""
+
+import sys
+import unicodedata
+from pathlib import Path
+
+
+def ranges_of(category: str) -> list[tuple[int, int]]:
+    """First and last code point of every run whose general category begins with ``category``."""
+    ranges: list[tuple[int, int]] = []
+    for code_point in range(sys.maxunicode + 1):
+        if not unicodedata.category(chr(code_point)).startswith(category):
+            continue
+        if ranges and ranges[-1][1] == code_point - 1:
+            ranges[-1] = (ranges[-1][0], code_point)
+        else:
+            ranges.append((code_point, code_point))
+    return ranges
+
+
+def table(name: str, ranges: list[tuple[int, int]]) -> str:
+    """A C++ array of ``ranges``, six to a line."""
+    cells = [f"{{0x{first:X}, 0x{last:X}}}" for first, last in ranges]
+    lines = ["    " + ", ".join(cells[start : start + 6]) for start in range(0, len(cells), 6)]
+    return f"constexpr CodePointRange {name}[] = {{\n" + ",\n".join(lines) + "};\n"
+
+
+def main() -> None:
+    header = f"// Unicode {unicodedata.unidata_version}. Written by generate_unicode_classes.py.\n"
+    text = header + table("letter_ranges", ranges_of("L")) + table("number_ranges", ranges_of("N"))
+    Path("unicode_classes.inc").write_text(text, encoding="ascii")
+
+
+if __name__ == "__main__":
+    main()
