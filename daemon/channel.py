@@ -92,24 +92,29 @@ class Subscription:
             self._partial = publication
         elif isinstance(event, Overload | Warning) and len(self._queue) >= self._bound // 2:
             return  # the rest of the queue is for what must not be lost
-        elif len(self._queue) >= self._bound:
-            self._queue.clear()
-            self.drop("slow")
         else:
-            self._queue.append(publication)
+            self._append(publication)
         self._changed.set()
 
     def send(self, event: Event) -> None:
         """Queues an event for this subscriber alone, whatever it selected."""
         if not self._closed:
-            self._queue.append(Publication(event))
+            self._append(Publication(event))
             self._changed.set()
 
     def drop(self, reason: Literal["slow", "shutdown"]) -> None:
-        """What waits, then ``dropped``, then the end."""
+        """What waits (nothing, of one who is too slow), then ``dropped``, then the end."""
+        if reason == "slow":
+            self._queue.clear()
         self._partial = None
-        self.send(Dropped(reason))
+        self._queue.append(Publication(Dropped(reason)))
         self.close()
+
+    def _append(self, publication: Publication) -> None:
+        if len(self._queue) >= self._bound:
+            self.drop("slow")
+        else:
+            self._queue.append(publication)
 
     def close(self) -> None:
         """The end, after what waits."""

@@ -1,0 +1,125 @@
+"""The daemon's life: start up, serve, drain, end."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
+
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+from websockets.typing import Subprotocol
+
+from ..events import encode
+from ..hub import Hub, Refused, running
+from ..protocols import native
+from ..settings import Settings
+from . import http
+from .microphone import capture
+
+logger = logging.getLogger(__name__)
+
+SUBPROTOCOL = Subprotocol("stenod.v1")
+BROWSER_CLOSE = 4000
+"""A browser that is refused is closed with this plus the HTTP status."""
+
+
+class EngineNotReady(Exception):
+    """The engine loaded a model but could not compute with it."""
+
+
+class Daemon:
+    """One daemon. ``run`` it as the main task; ``stop`` makes it drain and end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stop = asyncio.Event()
+        self._handlers: set[asyncio.Task[None]] = set()
+
+    def stop(self) -> None:
+        """Sources stop, sessions drain to their finals, subscribers are told, then ``run`` returns."""
+        self._stop.set()
+
+    def stop_on_signals(self) -> None:
+        """SIGTERM and SIGINT stop the daemon."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+
+    async def run(self, listening: Callable[[str], None]) -> None:
+        """Serves until stopped; calls ``listening`` with the address once a client is welcome.
+
+        Raises ``ModelError``, ``EngineNotReady``, and ``OSError`` if the address cannot be had.
+        """
+        async with running(self._settings) as hub:
+            if not await hub.engine.probe():
+                raise EngineNotReady("the model was loaded, but computing with it failed; see the log")
+            async with self._listen(hub) as server:
+                sources = self._start_sources(hub)
+                host, port, *_ = server.sockets[0].getsockname()
+                listening(f"ws://{host}:{port}")
+                await self._stop.wait()
+                await self._shut_down(hub, sources)
+
+    def _listen(self, hub: Hub) -> serve:
+        async def process_request(_: ServerConnection, request: Request) -> Response | None:
+            return await http.answer(hub, request)
+
+        async def handle(socket: ServerConnection) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._handlers.add(task)
+            try:
+                await self._handle(hub, socket)
+            finally:
+                self._handlers.discard(task)
+
+        server = self._settings.server
+        return serve(
+            handle,
+            server.host,
+            server.port,
+            process_request=process_request,
+            select_subprotocol=_select_subprotocol,
+            compression=None,
+            ping_interval=None,  # the protocols ping, and know whom they are holding back
+            max_size=self._settings.limits.frame_bytes,
+            max_queue=4,
+        )
+
+    async def _handle(self, hub: Hub, socket: ServerConnection) -> None:
+        """One websocket, to its end."""
+        assert socket.request is not None
+        target = socket.request.path
+        try:
+            http.admit(hub, socket.request)
+            if urlsplit(target).path == http.STREAM_PATH:
+                await native.StreamConnection(socket, hub).serve()
+            else:
+                wanted = http.channel_request(target)
+                await native.read_channel(socket, hub, wanted.name, wanted.only, wanted.since)
+        except Refused as refused:
+            await socket.send(encode(native.error_of(refused, fatal=True)), text=True)
+            await socket.close(BROWSER_CLOSE + http.status_of(refused), refused.code)
+        except ConnectionClosed:
+            logger.debug("a client left")
+
+    def _start_sources(self, hub: Hub) -> list[asyncio.Task[None]]:
+        if not self._settings.microphone.enabled:
+            return []
+        return [asyncio.create_task(capture(hub), name="microphone")]
+
+    async def _shut_down(self, hub: Hub, sources: list[asyncio.Task[None]]) -> None:
+        logger.info("shutting down: %d sessions to drain", len(hub.sessions))
+        for source in sources:
+            source.cancel()
+        await asyncio.gather(*sources, return_exceptions=True)
+        await hub.drain("shutdown", self._settings.server.shutdown_deadline_s)
+        if self._handlers:
+            await asyncio.wait(self._handlers, timeout=native.CLOSE_S)
+
+
+def _select_subprotocol(_: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:
+    """Clients need not offer one, and may offer others beside ours."""
+    return SUBPROTOCOL if SUBPROTOCOL in offered else None
