@@ -1,0 +1,43 @@
+"""Files that appear whole or not at all."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .errors import ModelError
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Gives a path beside ``target`` to write to; on success it becomes ``target``, else it is removed.
+
+    Raises ModelError where the file system refuses (no room, no permission, no such folder).
+    """
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
+    try:
+        yield unfinished
+        with unfinished.open("rb+") as file:
+            os.fsync(file.fileno())
+        unfinished.replace(target)
+    except OSError as error:
+        raise cannot_write(target, error) from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def cannot_write(path: Path, error: OSError) -> ModelError:
+    """The error to raise where the file system refused to write ``path``."""
+    return ModelError(path, f"cannot be written ({error})", "check the folder and the room on its disk")
+
+
+def require_room(folder: Path, size: int) -> None:
+    """Raises ModelError where the disk of ``folder`` has no room for ``size`` bytes."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    if free < size:
+        fault = f"{size / 1e6:.0f} MB are to be written, and its disk has {free / 1e6:.0f} MB left"
+        raise ModelError(folder, fault, "free some room, or set STENOD_MODELS_DIR to another disk")
