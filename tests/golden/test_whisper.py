@@ -1,0 +1,162 @@
+"""The native Whisper engine against `transformers` with the same weights (see ``make_whisper.py``)."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from stenod._native import Model, TranscribeOptions, Transcription, Worker
+
+from ..recordings import find, load
+from . import whisper_cases as cases
+from .model_files import model_file
+
+HERE = Path(__file__).parent
+ARRAYS = np.load(HERE / "whisper.npz")
+CLIPS: dict[str, Any] = json.loads((HERE / "whisper.json").read_text())
+TIMESTAMP_BEGIN = 50364
+
+ENCODER_ERROR = {"f32": 1e-3, "f16": 1e-2, "q8_0": 5e-2}
+"""Largest norm of the difference, as a part of the reference's norm, by the file's type."""
+LOGITS_ERROR = {"f32": 5e-3, "f16": 5e-2, "q8_0": 1.0}
+PROBABILITY_ERROR = {"f32": 1e-4, "f16": 1e-3, "q8_0": 5e-2}
+TOKENS_DIFFERENT = {"f16": 0.005, "q8_0": 0.03}
+"""Largest part of all greedy tokens that may differ from the reference's."""
+EXACT = "f32"
+TYPES = list(ENCODER_ERROR)
+
+RUNS = [
+    pytest.param(clip, language, mode, id=f"{Path(clip).stem}-{language}-{mode}")
+    for clip, told in CLIPS.items()
+    for language, modes in told["runs"].items()
+    for mode in modes
+]
+
+
+@cache
+def engine(kind: str) -> Worker:
+    return Worker(Model(str(model_file(kind))))
+
+
+@cache
+def model() -> Model:
+    return Model(str(model_file(EXACT)))
+
+
+def recording(clip: str) -> cases.Floats:
+    """The clip's samples; skips the test where the recording is absent."""
+    if find(clip) is None:
+        pytest.skip(f"{clip} is not among the shipped recordings")
+    return load(clip)
+
+
+def relative_error(got: cases.Floats, expected: cases.Floats) -> float:
+    return float(np.linalg.norm(got - expected) / np.linalg.norm(expected))
+
+
+def expect_sketch(output: cases.Floats, prefix: str, tolerance: float) -> None:
+    for key, value in cases.sketch(output).items():
+        assert relative_error(value, ARRAYS[f"{prefix}/{key}"]) < tolerance
+
+
+@pytest.mark.parametrize("name", [key.removeprefix("mel/") for key in ARRAYS if key.startswith("mel/")])
+def test_log_mel(name: str) -> None:
+    samples, frames = cases.mel_inputs()[name]
+    mel = model().log_mel(samples, frames)
+    assert mel.shape == (80, frames)
+    np.testing.assert_allclose(mel[:, cases.mel_columns(frames)], ARRAYS[f"mel/{name}"], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("clip", cases.FULL_WINDOWS)
+def test_encoder_full_window(kind: str, clip: str) -> None:
+    output = engine(kind).encode(model().log_mel(load(clip)))
+    assert output.shape == (1500, 512)
+    expect_sketch(output, f"encoder/{clip}", ENCODER_ERROR[kind])
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("positions", cases.BUCKETS)
+def test_encoder_bucket(kind: str, positions: int) -> None:
+    frames = 2 * positions
+    output = engine(kind).encode(model().log_mel(cases.long_speech()[: frames * cases.HOP], frames))
+    assert output.shape == (positions, 512)
+    expect_sketch(output, f"bucket/{positions}", ENCODER_ERROR[kind])
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("clip", cases.FULL_WINDOWS)
+def test_logits_of_forced_tokens(kind: str, clip: str) -> None:
+    tokens = ARRAYS[f"decoder/{clip}/tokens"]
+    logits = engine(kind).decode(model().log_mel(load(clip)), tokens.tolist())
+    assert logits.shape == (len(tokens), 51865)
+    expected = ARRAYS[f"decoder/{clip}/columns"]
+    assert np.abs(logits[:, :: cases.VOCABULARY_STRIDE] - expected).max() < LOGITS_ERROR[kind]
+    best_ids, best = ARRAYS[f"decoder/{clip}/best_ids"], ARRAYS[f"decoder/{clip}/best_logits"]
+    assert np.abs(np.take_along_axis(logits, best_ids, axis=1) - best).max() < LOGITS_ERROR[kind]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("clip", cases.LANGUAGES)
+def test_language_probabilities(kind: str, clip: str) -> None:
+    probabilities = engine(kind).detect_language(recording(clip))
+    assert probabilities == pytest.approx(CLIPS[clip]["languages"], abs=PROBABILITY_ERROR[kind])
+
+
+def transcribe(kind: str, clip: str, language: str | None, mode: str) -> Transcription:
+    """One greedy pass over one full window, as the reference made it."""
+    options = TranscribeOptions(
+        language=language,
+        timestamps=mode == "timestamps",
+        word_times=True,
+        temperatures=[0.0],
+        no_speech_threshold=1.0,
+        full_window=True,
+        speech_evidence=False,
+    )
+    return engine(kind).transcribe(recording(clip), options)
+
+
+def split_at_timestamps(ids: list[int]) -> list[tuple[float, float | None, list[int]]]:
+    """The segments that generated ids mean: start, end and text tokens. One that is not closed has no end."""
+    segments: list[tuple[float, float | None, list[int]]] = []
+    start, text = 0.0, list[int]()
+    for token in ids:
+        if token < TIMESTAMP_BEGIN:
+            text.append(token)
+            continue
+        time = round((token - TIMESTAMP_BEGIN) * 0.02, 2)
+        if text:
+            segments.append((start, time, text))
+        start, text = time, []
+    return [*segments, (start, None, text)] if text else segments
+
+
+def ids_of(result: Transcription) -> list[list[int]]:
+    return [[token["id"] for token in segment["tokens"]] for segment in result["segments"]]
+
+
+@pytest.mark.parametrize(("clip", "language", "mode"), RUNS)
+def test_greedy_tokens(clip: str, language: str, mode: str) -> None:
+    told = CLIPS[clip]
+    expected = told["runs"][language][mode]
+    segments = split_at_timestamps(expected["ids"])
+    result = transcribe(EXACT, clip, language, mode)
+    assert ids_of(result) == [text for _, _, text in segments]
+    for segment, (start, end, _) in zip(result["segments"], segments, strict=True):
+        if mode == "timestamps":
+            assert segment["start"] == pytest.approx(start, abs=0.01)
+            assert end is None or segment["end"] == pytest.approx(end, abs=0.01)
+        assert segment["avg_logprob"] == pytest.approx(expected["avg_logprob"], abs=1e-3)
+        assert segment["no_speech_prob"] == pytest.approx(told["no_speech_prob"], abs=1e-4)
+
+
+@pytest.mark.parametrize("clip", list(CLIPS))
+def test_detected_language_decodes_the_same(clip: str) -> None:
+    told = CLIPS[clip]
+    result = transcribe(EXACT, clip, None, "timestamps")
+    assert result["language"] == told["detected"]
+    expected = told["runs"][told["detected"]]["timestamps"]["ids"]
+    assert ids_of(result) == [text for _, _, text in split_at_timestamps(expected)]
