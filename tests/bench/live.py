@@ -101,7 +101,7 @@ def contained(text: Sequence[str], reference: Sequence[str]) -> list[int]:
         best = distance[row - 1] + 1
         best[1:] = np.minimum(best[1:], distance[row - 1, :-1] + unequal[row - 1])
         distance[row] = np.minimum.accumulate(best - columns) + columns  # insertions, in one sweep
-    row, column = len(text), int(np.argmin(distance[-1]))
+    row, column = len(text), len(reference) - int(np.argmin(distance[-1, ::-1]))  # of equals the longest
     found = []
     while row and column:
         if distance[row, column] == distance[row - 1, column - 1] + unequal[row - 1, column - 1]:
