@@ -66,26 +66,23 @@ void merge_punctuation(std::vector<Word>& words) {
                 words.end());
 }
 
-/// ids[begin, end), text tokens all, in parts of whole characters: as few tokens each as decode without a broken
-/// sequence, save where the text itself has one.
-std::vector<Word> split_characters(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, size_t begin, size_t end) {
+/// ids[begin, end), text tokens all, in parts of as few tokens as make whole characters.
+std::vector<Word> split_characters(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, size_t begin,
+                                   size_t end) {
     std::string text;
     for (size_t i = begin; i < end; ++i) text += tokenizer.bytes(ids[i]);
-    const std::u32string characters = decode_utf8(text);
 
     std::vector<Word> parts;
     Word part{"", begin, 0};
-    size_t characters_before = 0;
+    size_t spelled = 0;
+    size_t character_end = 0;
     for (size_t i = begin; i < end; ++i) {
-        part.text += tokenizer.bytes(ids[i]);
+        const std::string& bytes = tokenizer.bytes(ids[i]);
+        part.text += bytes;
         ++part.token_count;
-        const std::u32string decoded = decode_utf8(part.text);
-        const size_t broken = decoded.find(replacement_character);
-        const size_t place = characters_before + broken;
-        const bool is_whole = broken == decoded.npos || place >= characters.size() ||
-                              characters[place] == replacement_character;
-        if (!is_whole && i + 1 < end) continue;
-        characters_before += decoded.size();
+        spelled += bytes.size();
+        while (character_end < spelled) character_end += utf8_character(text, character_end).bytes;
+        if (character_end > spelled) continue;
         parts.push_back(std::move(part));
         part = {"", i + 1, 0};
     }
@@ -94,7 +91,8 @@ std::vector<Word> split_characters(const Tokenizer& tokenizer, const std::vector
 
 }  // namespace
 
-std::vector<Word> split_words(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, std::string_view language) {
+std::vector<Word> split_words(const Tokenizer& tokenizer, const std::vector<TokenId>& ids,
+                              std::string_view language) {
     const auto& unspaced = unspaced_languages;
     const bool spaced = std::find(unspaced.begin(), unspaced.end(), language) == unspaced.end();
     std::vector<Word> all;
