@@ -97,6 +97,11 @@ class Engine:
             return False
         return True
 
+    def abort(self) -> None:
+        """Every ``Worker.transcribe`` that runs ends with ``Aborted``."""
+        for thread in self.threads:
+            thread.abort()
+
     def close(self) -> None:
         """Ends the threads. Blocks until the work that runs is done."""
         for thread in self.threads:

@@ -50,13 +50,13 @@ class EndpointingFields(Struct):
 class Choices(Struct):
     """What ``start`` and ``configure`` have in common."""
 
-    language: str | None | UnsetType = UNSET
+    language: str | UnsetType | None = UNSET
     task: Task | UnsetType = UNSET
     prompt: Text | UnsetType = UNSET
     phrases: Annotated[tuple[Text, ...], Meta(max_length=100)] | UnsetType = UNSET
     words: bool | UnsetType = UNSET
     partials: bool | UnsetType = UNSET
-    endpointing: EndpointingFields | None | UnsetType = UNSET
+    endpointing: EndpointingFields | UnsetType | None = UNSET
 
 
 class Start(Choices, tag="start"):
@@ -186,8 +186,8 @@ class StreamConnection:
                 raise Refused("not_resumable", "sessions of this daemon end with their connection")
             if isinstance(parsed, Start):
                 return await self._start(parsed), b""
-            refused = Refused("bad_message", "the first message is `start`, or audio")
-            await self._socket.send(encode(error_of(refused, fatal=False)), text=True)
+            misplaced = Refused("bad_message", "the first message is `start`, or audio")
+            await self._socket.send(encode(error_of(misplaced, fatal=False)), text=True)
         return None
 
     async def _start(self, start: Start) -> Session:

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-from websockets.asyncio.server import ServerConnection, serve
+from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
@@ -27,6 +27,10 @@ BROWSER_CLOSE = 4000
 
 class EngineNotReady(Exception):
     """The engine loaded a model but could not compute with it."""
+
+
+class AddressError(Exception):
+    """The daemon cannot listen at its address; the message says why and what to do."""
 
 
 class Daemon:
@@ -50,19 +54,19 @@ class Daemon:
     async def run(self, listening: Callable[[str], None]) -> None:
         """Serves until stopped; calls ``listening`` with the address once a client is welcome.
 
-        Raises ``ModelError``, ``EngineNotReady``, and ``OSError`` if the address cannot be had.
+        Raises ``ModelError``, ``EngineNotReady`` and ``AddressError``.
         """
         async with running(self._settings) as hub:
             if not await hub.engine.probe():
                 raise EngineNotReady("the model was loaded, but computing with it failed; see the log")
-            async with self._listen(hub) as server:
+            async with await self._listen(hub) as server:
                 sources = self._start_sources(hub)
                 host, port, *_ = server.sockets[0].getsockname()
                 listening(f"ws://{host}:{port}")
                 await self._stop.wait()
                 await self._shut_down(hub, sources)
 
-    def _listen(self, hub: Hub) -> serve:
+    async def _listen(self, hub: Hub) -> Server:
         async def process_request(_: ServerConnection, request: Request) -> Response | None:
             return await http.answer(hub, request)
 
@@ -76,17 +80,23 @@ class Daemon:
                 self._handlers.discard(task)
 
         server = self._settings.server
-        return serve(
-            handle,
-            server.host,
-            server.port,
-            process_request=process_request,
-            select_subprotocol=_select_subprotocol,
-            compression=None,
-            ping_interval=None,  # the protocols ping, and know whom they are holding back
-            max_size=self._settings.limits.frame_bytes,
-            max_queue=4,
-        )
+        try:
+            return await serve(
+                handle,
+                server.host,
+                server.port,
+                process_request=process_request,
+                select_subprotocol=_select_subprotocol,
+                compression=None,
+                ping_interval=None,  # the protocols ping, and know whom they are holding back
+                max_size=self._settings.limits.frame_bytes,
+                max_queue=4,
+            )
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise AddressError(
+                f"{server.host}:{server.port}: {reason}; choose another with --host and --port"
+            ) from error
 
     async def _handle(self, hub: Hub, socket: ServerConnection) -> None:
         """One websocket, to its end."""

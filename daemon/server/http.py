@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
+import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
@@ -71,14 +72,18 @@ def channel_request(target: str) -> ChannelRequest:
         raise Refused(
             "bad_field", "channel: a name has letters, digits, '.', '_', '-', at most 64", "channel"
         )
-    query = parse_qs(parts.query, keep_blank_values=True)
-    only, since = query.get("only", [None])[-1], query.get("since", [None])[-1]
-    if only not in (None, "finals", "commits"):
-        raise Refused("bad_field", f"only: {only!r} is neither finals nor commits", "only")
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
     try:
-        return ChannelRequest(name, only, Cursor.parse(since) if since is not None else None)
+        only = msgspec.convert(query.get("only"), Only | None)
+    except msgspec.ValidationError as error:
+        raise Refused(
+            "bad_field", f"only: {query['only']!r} is neither finals nor commits", "only"
+        ) from error
+    try:
+        since = Cursor.parse(query["since"]) if "since" in query else None
     except ValueError as error:
         raise Refused("bad_field", f"since: {error}", "since") from error
+    return ChannelRequest(name, only, since)
 
 
 async def answer(hub: Hub, request: Request) -> Response | None:

@@ -1,0 +1,63 @@
+"""The command line: ``stenod COMMAND``."""
+
+import argparse
+import logging
+import os
+import sys
+from importlib.metadata import version
+
+from .audio.files import AudioFileError
+from .commands import devices, listen, models, serve, transcribe
+from .commands.output import OutputError
+from .models import ModelError
+from .server.app import AddressError, EngineNotReady
+from .settings import SettingsError
+
+COMMANDS = (serve, listen, transcribe, devices, models)
+
+EXIT_CODES: dict[type[Exception], int] = {
+    OutputError: 1,
+    SettingsError: 2,
+    ModelError: 3,
+    EngineNotReady: 3,
+    AudioFileError: 4,
+    AddressError: 5,
+}
+"""What a person can do something about: one line, no traceback."""
+INTERRUPTED = 130
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a command and returns its exit code. Text goes to stdout, all else to stderr."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(
+        level=logging.DEBUG if options.verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    try:
+        return int(options.run(options))
+    except tuple(EXIT_CODES) as error:
+        print(f"stenod: {error}", file=sys.stderr)
+        return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has left; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="stenod",
+        description="Live transcription: speech in, committed text out, word by word.",
+        epilog="Exit codes: 0 done; 1 some inputs failed; 2 usage or settings; 3 model; "
+        "4 audio input or device; 5 address in use or network; 130 interrupted.",
+    )
+    parser.add_argument("--version", action="version", version=f"stenod {version('stenod')}")
+    parser.add_argument("-v", "--verbose", action="store_true", help="log what is done")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_parser(subparsers)
+    return parser

@@ -1,0 +1,1 @@
+"""The commands, one file each: ``add_parser`` declares its arguments, ``run`` does it."""

@@ -1,0 +1,120 @@
+"""Recordings to text: cut into utterances as the daemon does, and decoded in common batches.
+
+Memory is bounded however long the recording is: a batch of utterances at a time.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import segmenter, settings
+from ._native import Segment, Token, TranscribeOptions, Transcription
+from .audio.resample import SAMPLE_RATE
+from .engine import Engine
+from .segmenter import Endpointing, Segmenter
+from .utterance import STICKY_LANGUAGE_CONFIDENCE, STICKY_LANGUAGE_S
+
+BATCH = 8
+"""Utterances decoded together."""
+
+Samples = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """Mono samples [n] at 16 kHz, which begin ``start_s`` into the recording."""
+
+    start_s: float
+    samples: Samples
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How a recording is decoded; fields as of ``TranscribeOptions``."""
+
+    language: str | None
+    task: str
+    prompt: str
+    beam_size: int
+    word_times: bool
+
+
+def utterances(blocks: Iterable[Samples], cut: settings.Segmentation) -> Iterator[Utterance]:
+    """The utterances of a recording, in order; each holds at most ``max_utterance_s``."""
+    cutter = Segmenter(Endpointing(cut.silence_ms, cut.max_utterance_s), cut.preroll_ms, cut.vad_mode)
+    start, pieces = 0, list[Samples]()
+    for event in _events(cutter, blocks):
+        match event:
+            case segmenter.Opened(at):
+                start, pieces = at, []
+            case segmenter.Audio(_, samples):
+                pieces.append(samples)
+            case segmenter.Closed(end, _):
+                yield Utterance(start / SAMPLE_RATE, np.concatenate(pieces)[: end - start])
+
+
+def _events(cutter: Segmenter, blocks: Iterable[Samples]) -> Iterator[segmenter.Event]:
+    for block in blocks:
+        waiting = cutter.feed(block)
+        while waiting:
+            yield from waiting
+            waiting = cutter.cut() if isinstance(waiting[-1], segmenter.MaxLengthReached) else []
+    yield from cutter.finish()
+
+
+def transcribe_utterances(
+    engine: Engine, blocks: Iterable[Samples], cut: settings.Segmentation, choices: Choices
+) -> Iterator[tuple[Utterance, Transcription]]:
+    """Every utterance of a recording with its transcription, times counted from the recording's start.
+
+    A language that was detected with confidence is kept. Blocks. Raises ``NativeError``.
+    """
+    found = utterances(blocks, cut)
+    while batch := list(islice(found, BATCH)):
+        options = _options(choices, timestamps=False)
+        clips = [utterance.samples for utterance in batch]
+        work = engine.threads[0].submit(lambda worker: worker.transcribe_batch(clips, options))  # noqa: B023
+        for utterance, transcription in zip(batch, work.result(), strict=True):
+            transcription["segments"] = [
+                shifted(segment, utterance.start_s) for segment in transcription["segments"]
+            ]
+            if choices.language is None:
+                choices = replace(choices, language=certain_language(transcription))
+            yield utterance, transcription
+
+
+def transcribe_whole(
+    engine: Engine, samples: Samples, choices: Choices, progress: Callable[[float], None]
+) -> Transcription:
+    """A whole recording by the engine's own long-form decoding; ``progress`` gets the seconds done.
+
+    Blocks. Raises ``NativeError``.
+    """
+    options = _options(choices, timestamps=True)
+    return engine.threads[0].submit(lambda worker: worker.transcribe(samples, options, progress)).result()
+
+
+def certain_language(transcription: Transcription) -> str | None:
+    """The language that was detected, if enough was said with enough certainty."""
+    probabilities = [token["p"] for segment in transcription["segments"] for token in segment["tokens"]]
+    certain = probabilities and fmean(probabilities) >= STICKY_LANGUAGE_CONFIDENCE
+    return transcription["language"] if certain and transcription["duration"] >= STICKY_LANGUAGE_S else None
+
+
+def shifted(segment: Segment, seconds: float) -> Segment:
+    """The segment as much later."""
+    tokens = [
+        Token({**token, "start": token["start"] + seconds, "end": token["end"] + seconds})
+        for token in segment["tokens"]
+    ]
+    return Segment(
+        {**segment, "start": segment["start"] + seconds, "end": segment["end"] + seconds, "tokens": tokens}
+    )
+
+
+def _options(choices: Choices, *, timestamps: bool) -> TranscribeOptions:
+    return TranscribeOptions(**vars(choices), timestamps=timestamps)
