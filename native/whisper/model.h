@@ -63,7 +63,7 @@ public:
     static constexpr int kHop = 160;
 
     /// Takes everything from an opened file. Throws BadModel, OutOfMemory.
-    explicit Model(const GgufFile& file);
+    explicit Model(GgufFile& file);
 
     std::string name;
     int vocabulary = 0;
@@ -96,7 +96,7 @@ public:
 private:
     void read_sizes(const GgufFile& file);
     void read_vocabulary(const GgufFile& file);
-    void read_weights(const GgufFile& file);
+    void read_weights(GgufFile& file);
 
     ContextPtr context_;
     BufferPtr buffer_;

@@ -1,0 +1,1 @@
+"""stenod: a streaming real-time transcription daemon."""

@@ -1,0 +1,144 @@
+#include "graph/ops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+// Compiled for several instruction sets; the dynamic loader chooses. Sanitizers run before that choice, so not there.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define STENOD_VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define STENOD_VECTORISED
+#endif
+
+namespace stenod {
+
+namespace {
+
+/// erf(x / sqrt 2) / x as a rational function of x^2, fitted to 1e-8 for |x| <= 5.4 (beyond, erf is 1 in f32).
+inline float gelu_value(float x) {
+    const float c = std::min(std::max(x, -5.4f), 5.4f);
+    const float t = c * c;
+    float p = 4.6773737e-8f;
+    p = p * t + 1.2719963e-5f;
+    p = p * t + 3.2863711e-4f;
+    p = p * t + 9.3016647e-3f;
+    p = p * t + 6.6743879e-2f;
+    p = p * t + 7.9788449e-1f;
+    float q = 1.2165920e-6f;
+    q = q * t + 7.2399082e-5f;
+    q = q * t + 1.8589640e-3f;
+    q = q * t + 2.8378519e-2f;
+    q = q * t + 2.5031714e-1f;
+    q = q * t + 1.0f;
+    return 0.5f * x * (1.0f + c * p / q);
+}
+
+STENOD_VECTORISED
+void bias_gelu_row(float* out, const float* x, const float* bias, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = gelu_value(x[i] + bias[i]);
+}
+
+STENOD_VECTORISED
+void gelu_row(float* out, const float* x, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = gelu_value(x[i]);
+}
+
+STENOD_VECTORISED
+void bias_residual_row(float* out, const float* x, const float* bias, const float* residual, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = x[i] + bias[i] + residual[i];
+}
+
+STENOD_VECTORISED
+void add_bias_row(float* out, const float* x, const float* bias, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = x[i] + bias[i];
+}
+
+STENOD_VECTORISED
+void layer_norm_row(float* out, const float* x, const float* weight, const float* bias, int64_t n) {
+    // Sixteen partial sums: a fixed order of additions that the compiler can keep in registers.
+    constexpr int64_t lanes = 16;
+    float sums[lanes] = {}, squares[lanes] = {};
+    float mean = 0, variance = 0;
+    const int64_t whole = n - n % lanes;
+    for (int64_t i = 0; i < whole; i += lanes) {
+        for (int64_t j = 0; j < lanes; ++j) sums[j] += x[i + j];
+    }
+    for (int64_t i = whole; i < n; ++i) sums[i - whole] += x[i];
+    for (float sum : sums) mean += sum;
+    mean /= static_cast<float>(n);
+    for (int64_t i = 0; i < whole; i += lanes) {
+        for (int64_t j = 0; j < lanes; ++j) squares[j] += (x[i + j] - mean) * (x[i + j] - mean);
+    }
+    for (int64_t i = whole; i < n; ++i) squares[i - whole] += (x[i] - mean) * (x[i] - mean);
+    for (float square : squares) variance += square;
+    const float scale = 1.0f / std::sqrt(variance / static_cast<float>(n) + 1e-5f);
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * scale * weight[i] + bias[i];
+}
+
+float* row(const ggml_tensor* tensor, int64_t index) {
+    return reinterpret_cast<float*>(static_cast<char*>(tensor->data) + index * tensor->nb[1]);
+}
+
+/// This thread's share of the rows.
+template <typename Function>
+void for_rows(const ggml_tensor* tensor, int thread, int threads, Function function) {
+    const int64_t rows = ggml_nrows(tensor);
+    const int64_t first = rows * thread / threads, end = rows * (thread + 1) / threads;
+    for (int64_t i = first; i < end; ++i) function(i);
+}
+
+void compute_layer_norm(ggml_tensor* out, const ggml_tensor* x, const ggml_tensor* weight, const ggml_tensor* bias,
+                        int thread, int threads, void*) {
+    for_rows(x, thread, threads, [&](int64_t i) {
+        layer_norm_row(row(out, i), row(x, i), row(weight, 0), row(bias, 0), x->ne[0]);
+    });
+}
+
+void compute_bias_gelu(ggml_tensor* out, const ggml_tensor* x, const ggml_tensor* bias, int thread, int threads,
+                       void*) {
+    for_rows(x, thread, threads,
+             [&](int64_t i) { bias_gelu_row(row(out, i), row(x, i), row(bias, 0), x->ne[0]); });
+}
+
+void compute_gelu(ggml_tensor* out, const ggml_tensor* x, int thread, int threads, void*) {
+    for_rows(x, thread, threads, [&](int64_t i) { gelu_row(row(out, i), row(x, i), x->ne[0]); });
+}
+
+void compute_add_bias(ggml_tensor* out, const ggml_tensor* x, const ggml_tensor* bias, int thread, int threads,
+                      void*) {
+    for_rows(x, thread, threads,
+             [&](int64_t i) { add_bias_row(row(out, i), row(x, i), row(bias, 0), x->ne[0]); });
+}
+
+void compute_bias_residual(ggml_tensor* out, const ggml_tensor* x, const ggml_tensor* bias,
+                           const ggml_tensor* residual, int thread, int threads, void*) {
+    for_rows(x, thread, threads, [&](int64_t i) {
+        bias_residual_row(row(out, i), row(x, i), row(bias, 0), row(residual, i), x->ne[0]);
+    });
+}
+
+}  // namespace
+
+ggml_tensor* layer_norm(ggml_context* context, ggml_tensor* x, ggml_tensor* weight, ggml_tensor* bias) {
+    return ggml_map_custom3(context, x, weight, bias, compute_layer_norm, GGML_N_TASKS_MAX, nullptr);
+}
+
+ggml_tensor* bias_gelu(ggml_context* context, ggml_tensor* x, ggml_tensor* bias) {
+    return ggml_map_custom2_inplace(context, x, bias, compute_bias_gelu, GGML_N_TASKS_MAX, nullptr);
+}
+
+ggml_tensor* gelu(ggml_context* context, ggml_tensor* x) {
+    return ggml_map_custom1_inplace(context, x, compute_gelu, GGML_N_TASKS_MAX, nullptr);
+}
+
+ggml_tensor* bias_residual(ggml_context* context, ggml_tensor* x, ggml_tensor* bias, ggml_tensor* residual) {
+    return ggml_map_custom3_inplace(context, x, bias, residual, compute_bias_residual, GGML_N_TASKS_MAX, nullptr);
+}
+
+ggml_tensor* add_bias(ggml_context* context, ggml_tensor* x, ggml_tensor* bias) {
+    return ggml_map_custom2_inplace(context, x, bias, compute_add_bias, GGML_N_TASKS_MAX, nullptr);
+}
+
+}  // namespace stenod

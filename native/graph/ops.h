@@ -1,0 +1,22 @@
+#pragma once
+
+#include "ggml.h"
+
+namespace stenod {
+
+/// Layer normalisation over the first dimension with scale and shift, in one pass over memory.
+ggml_tensor* layer_norm(ggml_context* context, ggml_tensor* x, ggml_tensor* weight, ggml_tensor* bias);
+
+/// GELU(x + bias) with the exact (erf) GELU, to 2e-6; `bias` is added along the first dimension. Overwrites x.
+ggml_tensor* bias_gelu(ggml_context* context, ggml_tensor* x, ggml_tensor* bias);
+
+/// GELU(x), likewise. Overwrites x.
+ggml_tensor* gelu(ggml_context* context, ggml_tensor* x);
+
+/// x + bias + residual, `bias` along the first dimension. Overwrites x.
+ggml_tensor* bias_residual(ggml_context* context, ggml_tensor* x, ggml_tensor* bias, ggml_tensor* residual);
+
+/// x + bias, `bias` along the first dimension. Overwrites x.
+ggml_tensor* add_bias(ggml_context* context, ggml_tensor* x, ggml_tensor* bias);
+
+}  // namespace stenod

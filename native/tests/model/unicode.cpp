@@ -1,0 +1,32 @@
+#include "model/unicode.h"
+
+#include <doctest/doctest.h>
+
+using namespace stenod;
+
+TEST_CASE("well-formed text is decoded") {
+    CHECK(decode_utf8("aé日𝄞") == U"aé日𝄞");
+    CHECK(decode_utf8("").empty());
+    CHECK(utf8_character("日本", 3).bytes == 3);
+}
+
+TEST_CASE("malformed sequences are replaced by their longest well-formed beginnings") {
+    using namespace std::string_view_literals;
+    CHECK(decode_utf8("a\xF1\x80\x80\xE1\x80\xC2" "b\x80" "c\x80\xBF" "d"sv) == U"a\uFFFD\uFFFD\uFFFDb\uFFFDc\uFFFD\uFFFDd");
+    CHECK(decode_utf8("\xC0\xAF"sv) == U"\uFFFD\uFFFD");                       // overlong
+    CHECK(decode_utf8("\xED\xA0\x80"sv) == U"\uFFFD\uFFFD\uFFFD");             // surrogate
+    CHECK(decode_utf8("\xF4\x90\x80\x80"sv) == U"\uFFFD\uFFFD\uFFFD\uFFFD");   // beyond the last code point
+    CHECK(decode_utf8("\xE6\x97"sv) == U"\uFFFD");                             // cut off
+}
+
+TEST_CASE("letters, numbers and spaces of any script are told apart") {
+    for (const char32_t letter : U"aZéßΩяאبकあ日한𝒜") if (letter) CHECK(is_letter(letter));
+    for (const char32_t number : U"09²½Ⅻ٣७〇𝟘") if (number) CHECK(is_number(number));
+    for (const char32_t space : U" \t\n\u0085\u00A0\u2003\u2028\u3000") if (space) CHECK(is_space(space));
+    for (const char32_t other : U"-.,!_\u0301\u093E€😀\u200B") {
+        CHECK_FALSE(is_letter(other));
+        CHECK_FALSE(is_number(other));
+        CHECK_FALSE(is_space(other));
+    }
+    CHECK_FALSE(is_letter(0x10FFFF));
+}

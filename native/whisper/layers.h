@@ -1,0 +1,34 @@
+#pragma once
+
+#include "graph/ops.h"
+#include "whisper/model.h"
+
+namespace stenod::whisper {
+
+inline ggml_tensor* normalise(ggml_context* context, const Norm& norm, ggml_tensor* x) {
+    return layer_norm(context, x, norm.weight, norm.bias);
+}
+
+inline ggml_tensor* apply(ggml_context* context, const Linear& linear, ggml_tensor* x) {
+    ggml_tensor* product = ggml_mul_mat(context, linear.weight, x);
+    return linear.bias ? add_bias(context, product, linear.bias) : product;
+}
+
+/// linear(x) + residual
+inline ggml_tensor* apply_residual(ggml_context* context, const Linear& linear, ggml_tensor* x,
+                                   ggml_tensor* residual) {
+    return bias_residual(context, ggml_mul_mat(context, linear.weight, x), linear.bias, residual);
+}
+
+inline ggml_tensor* feed_forward(ggml_context* context, const Block& block, ggml_tensor* x) {
+    ggml_tensor* hidden = ggml_mul_mat(context, block.up.weight, normalise(context, block.mlp_norm, x));
+    return apply_residual(context, block.down, bias_gelu(context, hidden, block.up.bias), x);
+}
+
+/// [width, rows], contiguous, as [head_width, rows, heads].
+inline ggml_tensor* split_heads(ggml_context* context, ggml_tensor* x, const StackSize& size) {
+    const int64_t head = size.head_width();
+    return ggml_view_3d(context, x, head, x->ne[1], size.heads, x->nb[1], head * ggml_element_size(x), 0);
+}
+
+}  // namespace stenod::whisper

@@ -1,0 +1,266 @@
+#include "whisper/stream.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "errors.h"
+#include "model/words.h"
+#include "whisper/evidence.h"
+
+namespace stenod::whisper {
+
+namespace {
+
+constexpr double kSecondsPerHop = static_cast<double>(Model::kHop) / Model::kSampleRate;
+
+size_t to_samples(double seconds) { return static_cast<size_t>(std::llround(seconds * Model::kSampleRate)); }
+
+}  // namespace
+
+Stream::Stream(const Model& model, StreamOptions options) : model_(model), mel_(model.mel) {
+    reset(std::move(options));
+}
+
+void Stream::check(const StreamOptions& options) const {
+    if (options.translate && !model_.multilingual()) throw BadArgument("task: the model knows English only");
+    if (!(options.step_s >= 0.1 && options.step_s <= 10)) throw BadArgument("step_s: must be from 0.1 to 10");
+    if (!(options.longest_window_s <= Model::kWindowSeconds - 1)) {
+        throw BadArgument("longest_window_s: must be at most 29");
+    }
+}
+
+void Stream::reset(std::optional<StreamOptions> options) {
+    if (options) {
+        check(*options);
+        language_token_ = -1;
+        if (!options->language.empty() && !(options->language == "en" && !model_.multilingual())) {
+            language_token_ = model_.language_token(options->language);
+        }
+        prompt_ = encode_prompt(model_, options->prompt);
+        options_ = std::move(*options);
+    } else if (options_.language.empty()) {
+        language_token_ = -1;
+    }
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        waiting_.clear();
+        received_ = 0;
+        finished_.reset();
+        step_s_ = options_.step_s;
+        audio_taken_ = false;
+    }
+    cancel_step();
+    mel_.reset();
+    heard_ = window_start_ = 0;
+    done_ = anything_committed_ = false;
+    language_prob_ = 0;
+    before_.clear();
+    committed_.clear();
+    previous_.clear();
+    aborted_ = false;
+}
+
+void Stream::push(const float* samples, size_t count) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (finished_) throw BadArgument("samples: the utterance is finished; reset the stream first");
+    waiting_.insert(waiting_.end(), samples, samples + count);
+    received_ += count;
+}
+
+void Stream::finish(std::optional<size_t> samples) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (finished_) throw BadArgument("finish: the utterance is finished already");
+    finished_ = std::min(samples.value_or(received_), received_);
+}
+
+void Stream::set_step(double step_s) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    step_s_ = std::max(step_s, options_.step_s);
+}
+
+double Stream::audio_s() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return static_cast<double>(received_) / Model::kSampleRate;
+}
+
+/// With the mutex held.
+size_t Stream::next_grid_point() const {
+    const size_t step = to_samples(step_s_);
+    return std::max((heard_ / step + 1) * step, (to_samples(options_.first_step_s) + step - 1) / step * step);
+}
+
+int Stream::due() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (done_) return 0;
+    const size_t step = to_samples(step_s_), next = next_grid_point();
+    const size_t end = finished_.value_or(received_);
+    // A grid point at the very end is the final step's business.
+    const bool reached = finished_ ? end > next : end >= next;
+    const int waiting = reached ? static_cast<int>((end - next - (finished_ ? 1 : 0)) / step) + 1 : 0;
+    return waiting + (finished_ || audio_taken_ ? 1 : 0);
+}
+
+void Stream::take_audio() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (audio_taken_) return;
+    audio_taken_ = true;
+    const size_t next = next_grid_point(), end = finished_.value_or(received_);
+    final_step_ = finished_ && end <= next;
+    const size_t target = final_step_ ? end : std::min(next, end);
+    if (target < heard_) mel_.truncate(target);
+    const size_t count = target - std::min(target, heard_);
+    mel_.push(waiting_.data(), count);
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
+    heard_ = target;
+}
+
+void Stream::begin_step(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lane>& lanes) {
+    if (aborted_) throw Aborted("aborted");
+    take_audio();
+    const size_t end = (heard_ + Model::kHop - 1) / Model::kHop;
+    if (end <= window_start_) return;
+    const size_t hops = end - window_start_;
+    const int audio = static_cast<int>((hops + 1) / 2);
+    const int positions = Encoder::bucket(model_, audio + kTrailingSilence);
+    std::vector<float> mel(static_cast<size_t>(2 * positions) * model_.mel_bands);
+    mel_.window(window_start_, 2 * positions, mel.data());
+    cross_ = caches.take(model_);
+    encoder.encode(mel.data(), positions, *cross_);
+
+    WindowOptions window;
+    window.previous = prompt_;
+    window.previous.insert(window.previous.end(), before_.begin(), before_.end());
+    window.language_token = language_token_;
+    window.translate = options_.translate;
+    window.timestamps = false;
+    window.forced = committed_;
+    window.draft = previous_;
+    window.stop_at_loop = true;
+    window.max_tokens = most_tokens(hops * kSecondsPerHop);
+    if (final_step_ && !anything_committed_) window.temperatures = {0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f};
+    window_ = std::make_unique<WindowDecoding>(model_, *cross_, audio, lanes, std::move(window));
+}
+
+void Stream::cancel_step() {
+    window_.reset();
+    cross_.reset();
+}
+
+Stream::Hypothesis Stream::read(const WindowResult& window, bool& looping) const {
+    Hypothesis hypothesis;
+    hypothesis.tokens = window.tokens;
+    const size_t loop = loop_start(window.tokens);
+    looping = loop < window.tokens.size();
+    if (looping) hypothesis.tokens.resize(std::max(loop, committed_.size()));
+    const double offset = window_start_ * kSecondsPerHop;
+    for (size_t i = 0; i < hypothesis.tokens.size(); ++i) {
+        hypothesis.timed.push_back({hypothesis.tokens[i], static_cast<float>(offset + window.times[i].start),
+                                    static_cast<float>(offset + window.times[i].end), std::exp(window.logprobs[i])});
+        hypothesis.focus.push_back(offset + window.focus[i]);
+    }
+    return hypothesis;
+}
+
+StepResult Stream::end_step() {
+    StepResult result;
+    result.audio_s = static_cast<double>(heard_) / Model::kSampleRate;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        audio_taken_ = false;
+        done_ = final_step_;
+    }
+    result.final = final_step_;
+    if (!window_) {
+        result.no_speech = final_step_ && !anything_committed_;
+        result.language = language();
+        return result;
+    }
+    const WindowResult window = window_->result();
+    cancel_step();
+    if (language_token_ < 0) {
+        language_prob_ = window.language_prob;
+        if (window.language_prob >= 0.5f || final_step_) language_token_ = window.language_token;
+    }
+    Hypothesis now = read(window, result.looping);
+    result.avg_logprob = window.avg_logprob;
+    result.no_speech_prob = window.no_speech_prob;
+    result.language_prob = language_prob_;
+    result.language = language();
+
+    const bool heard_speech = anything_committed_ || speech_evident(model_, window);
+    if (final_step_ && !heard_speech) {
+        result.no_speech = true;
+        return result;
+    }
+    const bool trusted = heard_speech && !result.looping && window.avg_logprob >= options_.least_avg_logprob &&
+                         window.no_speech_prob <= options_.most_no_speech_prob;
+    const size_t had = committed_.size();
+    const size_t commit = final_step_ ? now.tokens.size() : trusted ? stable(now) : had;
+    result.committed.assign(now.timed.begin() + had, now.timed.begin() + commit);
+    result.tentative.assign(now.timed.begin() + commit, now.timed.end());
+    committed_.assign(now.tokens.begin(), now.tokens.begin() + commit);
+    previous_.assign(now.tokens.begin() + commit, now.tokens.end());
+    anything_committed_ = anything_committed_ || commit > 0;
+    if (!final_step_) trim(now);
+    return result;
+}
+
+/// How many tokens are certain: said by the last two hypotheses, and not by attending to the audio's very end.
+size_t Stream::stable(const Hypothesis& now) const {
+    const double edge = static_cast<double>(heard_) / Model::kSampleRate - options_.attention_distance_s;
+    size_t count = committed_.size();
+    for (size_t i = 0; i < previous_.size() && count < now.tokens.size(); ++i, ++count) {
+        if (now.tokens[count] != previous_[i] || now.focus[count] > edge) break;
+    }
+    return std::max(committed_.size(), whole_words(now.tokens, count));
+}
+
+/// The most tokens, up to `count`, that end where a word does.
+size_t Stream::whole_words(const std::vector<int>& tokens, size_t count) const {
+    const auto words = split_words(model_.tokenizer, {tokens.begin(), tokens.end()}, language());
+    size_t whole = 0;
+    for (size_t i = 0; i + 1 < words.size(); ++i) {  // what follows the last word is not known yet
+        const size_t end = words[i].first_token + words[i].token_count;
+        if (end <= count) whole = end;
+    }
+    return whole;
+}
+
+/// Cuts a long window at the quietest place between committed words, so that a step's cost stays bounded.
+void Stream::trim(const Hypothesis& now) {
+    const double end = static_cast<double>(heard_) / Model::kSampleRate;
+    if (end - window_start_ * kSecondsPerHop <= options_.trim_after_s || committed_.empty()) return;
+    const auto words = split_words(model_.tokenizer, {committed_.begin(), committed_.end()}, language());
+    const double latest = now.timed[committed_.size() - 1].end - options_.keep_s;
+    const size_t radius = 15;  // hops around a word's start in which the pause is looked for
+    float quietest = std::numeric_limits<float>::infinity();
+    size_t cut_hop = 0, cut_token = 0;
+    for (size_t i = 1; i < words.size(); ++i) {
+        const double start = now.timed[words[i].first_token].start;
+        const auto hop = static_cast<size_t>(start / kSecondsPerHop);
+        if (start > latest || hop < window_start_ + 100) continue;
+        for (size_t j = hop - std::min(hop, radius); j <= std::min(hop + radius, mel_.frames() - 1); ++j) {
+            const float* bands = mel_.frame(j);
+            float level = 0;
+            for (int band = 0; band < model_.mel_bands; ++band) level += bands[band];
+            if (level < quietest) {
+                quietest = level;
+                cut_hop = j;
+                cut_token = words[i].first_token;
+            }
+        }
+    }
+    if (cut_token == 0) return;
+    before_.insert(before_.end(), committed_.begin(), committed_.begin() + cut_token);
+    committed_.erase(committed_.begin(), committed_.begin() + cut_token);
+    window_start_ = cut_hop;
+    mel_.drop_before(cut_hop);
+}
+
+std::string Stream::language() const {
+    if (!model_.multilingual()) return "en";
+    return language_token_ < 0 ? "" : model_.languages[language_token_ - model_.token.language(0)];
+}
+
+}  // namespace stenod::whisper

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "audio/log_mel.h"
+#include "whisper/encoder.h"
+#include "whisper/long_form.h"
+#include "whisper/window.h"
+
+namespace stenod::whisper {
+
+/// How a stream decodes, and when it commits: the one place of the streaming policy.
+struct StreamOptions {
+    std::string language;           ///< empty: detect
+    bool translate = false;
+    std::string prompt;             ///< text that may have come before
+
+    double step_s = 0.4;            ///< audio time between hypotheses that may commit
+    double first_step_s = 0.8;      ///< audio that the first hypothesis of an utterance has at least
+    double attention_distance_s = 0.4;  ///< a committed token looks at least so far back from the audio's end
+    double trim_after_s = 12.0;     ///< a window longer than this is cut behind committed text
+    double keep_s = 3.0;            ///< committed audio that stays in a window that is cut
+    double longest_window_s = 28.0;
+    float least_avg_logprob = -1.0f;    ///< a hypothesis below this commits nothing
+    float most_no_speech_prob = 0.6f;   ///< nor does one above this
+};
+
+/// What one step of a stream brought.
+struct StepResult {
+    std::vector<TimedToken> committed;  ///< new: to be appended
+    std::vector<TimedToken> tentative;  ///< replaces the former
+    double audio_s = 0;                 ///< of the utterance, heard so far
+    bool final = false;
+    bool no_speech = false;
+    bool looping = false;
+    std::string language;
+    float language_prob = 0;
+    float avg_logprob = 0, no_speech_prob = 0;
+};
+
+/// The state of one utterance: its audio, what of its text is committed, and the last hypothesis.
+///
+/// Hypotheses are made at fixed points of the utterance's own time, each from exactly the audio up to that point,
+/// so that the text depends neither on how the audio was cut into pushes nor on when steps were run.
+///
+/// `push`, `finish`, `due`, `audio_s` and `abort` are safe while another thread steps; steps are run by one thread at a
+/// time: while due(), `begin_step`, decode `window()` if there is one, `end_step`.
+class Stream {
+public:
+    /// Throws BadArgument naming the option.
+    Stream(const Model& model, StreamOptions options);
+
+    void push(const float* samples, size_t count);
+    void finish(std::optional<size_t> samples);
+    void reset(std::optional<StreamOptions> options);
+    int due() const;
+    double audio_s() const;
+    void set_step(double step_s);
+    void abort() { aborted_ = true; }
+    bool aborted() const { return aborted_; }
+
+    void begin_step(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lane>& lanes);
+    /// Null where the step needs no decoding.
+    WindowDecoding* window() { return window_.get(); }
+    StepResult end_step();
+    /// Gives up the step: the next one does it again.
+    void cancel_step();
+
+private:
+    struct Hypothesis {
+        std::vector<int> tokens;  ///< the committed ones of the window first
+        std::vector<TimedToken> timed;
+        std::vector<double> focus;  ///< seconds of the utterance
+    };
+
+    void check(const StreamOptions& options) const;
+    size_t next_grid_point() const;
+    void take_audio();
+    Hypothesis read(const WindowResult& window, bool& looping) const;
+    size_t stable(const Hypothesis& now) const;
+    size_t whole_words(const std::vector<int>& tokens, size_t count) const;
+    void trim(const Hypothesis& now);
+    std::string language() const;
+
+    const Model& model_;
+    StreamOptions options_;
+    int language_token_ = -1;
+    float language_prob_ = 0;
+    std::vector<int> prompt_;
+
+    mutable std::mutex mutex_;         ///< guards the four below
+    std::vector<float> waiting_;       ///< pushed, not yet heard by a hypothesis
+    size_t received_ = 0;              ///< samples of the utterance
+    std::optional<size_t> finished_;   ///< samples at which it ends
+    double step_s_;
+    std::atomic<bool> aborted_{false};
+
+    LogMelStream mel_;
+    size_t heard_ = 0;                 ///< samples in mel_
+    size_t window_start_ = 0;          ///< hops
+    bool audio_taken_ = false;         ///< for a step that has not ended; guarded too
+    bool final_step_ = false, done_ = false;
+    std::vector<int> before_;          ///< committed tokens before the window
+    std::vector<int> committed_;       ///< committed tokens in the window
+    std::vector<int> previous_;        ///< last hypothesis, beyond the committed tokens
+    bool anything_committed_ = false;
+    Pool<CrossCache>::Pointer cross_;
+    std::unique_ptr<WindowDecoding> window_;
+};
+
+}  // namespace stenod::whisper
