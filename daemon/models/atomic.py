@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import ModelError
@@ -13,10 +13,13 @@ from .errors import ModelError
 def replacing(target: Path) -> Iterator[Path]:
     """Gives a path beside ``target`` to write to; on success it becomes ``target``, else it is removed.
 
-    Raises ModelError where the file system refuses (no room, no permission, no such folder).
+    Raises ModelError where the file system refuses (no room, no permission, no such folder), or where
+    ``target`` is a folder or a device.
     """
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
     try:
+        if target.exists() and not target.is_file():
+            raise ModelError(target, "is there already and is no file", "choose another name")
         yield unfinished
         with unfinished.open("rb+") as file:
             os.fsync(file.fileno())
@@ -24,7 +27,8 @@ def replacing(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise cannot_write(target, error) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # where it could not even be looked for, it was not written either
+            unfinished.unlink()
 
 
 def cannot_write(path: Path, error: OSError) -> ModelError:
