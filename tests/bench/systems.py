@@ -51,6 +51,7 @@ class Stenod:
             samples,
             TranscribeOptions(
                 language=language,
+                timestamps=True,
                 temperatures=[0.0],
                 condition_on_previous_text=False,
                 full_window=self.full_window,
