@@ -1,0 +1,1 @@
+"""Where sound comes from: PCM as senders declare it, files, and the microphone."""
