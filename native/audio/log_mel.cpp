@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <iterator>
 #include <string>
 
 #include "../errors.h"
@@ -39,7 +41,7 @@ MelSpectrogram::MelSpectrogram(const MelParameters& parameters)
         const auto row_end = row + static_cast<std::ptrdiff_t>(spectrum_.bins());
         const auto non_zero = [](float weight) { return weight != 0.0f; };
         const auto first = std::find_if(row, row_end, non_zero);
-        const auto last = std::find_if(std::make_reverse_iterator(row_end), std::make_reverse_iterator(first), non_zero);
+        const auto last = std::find_if(std::reverse_iterator(row_end), std::reverse_iterator(first), non_zero);
         bands_.push_back({static_cast<size_t>(first - row), std::vector<float>(first, last.base())});
     }
 }
@@ -132,7 +134,8 @@ void LogMelStream::window(size_t start_frame, size_t n_frames, float* out) const
         }
     };
     for (size_t index = start_frame; index < complete; ++index) write(frame(index), index - start_frame);
-    for (size_t index = complete; index < heard; ++index) write(&tail[(index - complete) * bands()], index - start_frame);
+    for (size_t index = complete; index < heard; ++index)
+        write(&tail[(index - complete) * bands()], index - start_frame);
     for (size_t band = 0; band < bands(); ++band)
         std::fill(out + band * n_frames + (heard - start_frame), out + (band + 1) * n_frames, silence);
 

@@ -71,9 +71,9 @@ GgufFile::GgufFile(const std::string& path) : path_(path) {
     if (file_size_ >= sizeof magic) read_bytes(magic, sizeof magic);
     if (std::memcmp(magic, "GGUF", sizeof magic) != 0) fail_foreign();
     const auto version = read_number<uint32_t>();
+    if (version != 0 && (version & 0xffff) == 0) fail("a big-endian GGUF file: convert it again on this machine");
     if (version < oldest_version || version > newest_version)
-        fail((version & 0xffff) == 0 ? "a big-endian GGUF file: convert it again on this machine"
-                                     : "GGUF version " + std::to_string(version) + " is not supported: convert it again");
+        fail("GGUF version " + std::to_string(version) + " is not supported: convert it again");
     const auto tensor_count = read_number<uint64_t>();
     const auto value_count = read_number<uint64_t>();
     read_key_values(value_count);
@@ -93,7 +93,7 @@ void GgufFile::fail_foreign() {
 
 void GgufFile::check_remaining(uint64_t count, uint64_t size_of_each, const std::string& what) const {
     if (count > (file_size_ - position_) / size_of_each)
-        fail("truncated or corrupt: " + what + " goes beyond the end of the file");
+        fail("truncated or corrupt: " + what + " goes beyond the end of the file; fetch or convert it again");
 }
 
 void GgufFile::read_bytes(void* destination, uint64_t size) {
@@ -212,7 +212,8 @@ TensorInfo GgufFile::read_tensor_info() {
     const size_t block_size = ggml_type_size(info.type);
     if (info.shape[0] % block != 0) corrupt("rows that are not whole blocks of its type");
     const auto blocks = static_cast<uint64_t>(elements / block);
-    if (blocks > file_size_ / block_size) fail("truncated or corrupt: tensor " + info.name + " is larger than the file");
+    if (blocks > file_size_ / block_size)
+        fail("truncated or corrupt: tensor " + info.name + " is larger than the file; fetch or convert it again");
     info.bytes = blocks * block_size;
     info.offset = read_number<uint64_t>();
     return info;

@@ -49,7 +49,8 @@ TemporaryFile::~TemporaryFile() {
 }
 
 void TemporaryFile::write(std::string_view bytes) const {
-    std::ofstream(path_, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream stream(path_, std::ios::binary | std::ios::trunc);
+    stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 }  // namespace stenod::tests

@@ -48,7 +48,7 @@ inline float median(const float* values) {
     return v[filter_reach];
 }
 
-/// Adds `row`, median-filtered with its ends mirrored, to `sum`. A row shorter than the filter's reach is added as it is.
+/// Adds `row`, median-filtered with its ends mirrored, to `sum`; a row no longer than the filter's reach, as it is.
 void add_filtered(const float* row, size_t count, float* sum, std::vector<float>& padded) {
     if (count <= filter_reach) {
         for (size_t i = 0; i < count; ++i) sum[i] += row[i];

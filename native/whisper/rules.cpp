@@ -166,7 +166,7 @@ double compression_ratio(std::string_view text) {
     std::string compressed(size, '\0');
     const int status = compress(reinterpret_cast<Bytef*>(compressed.data()), &size,
                                 reinterpret_cast<const Bytef*>(text.data()), static_cast<uLong>(text.size()));
-    if (status != Z_OK) throw OutOfMemory("zlib could not compress a text of " + std::to_string(text.size()) + " bytes");
+    if (status != Z_OK) throw OutOfMemory("zlib: no memory to compress " + std::to_string(text.size()) + " bytes");
     return static_cast<double>(text.size()) / static_cast<double>(size);
 }
 

@@ -79,7 +79,8 @@ TEST_CASE("a window inside the audio hears its true neighbours") {
     const size_t bands = spectrogram().mel_bands();
     const std::vector<float> part = window(stream, 20, 30);
     float maximum = -10.0f;
-    for (size_t i = 20; i < 50; ++i) maximum = std::max(maximum, *std::max_element(stream.frame(i), stream.frame(i) + bands));
+    for (size_t i = 20; i < 50; ++i)
+        maximum = std::max(maximum, *std::max_element(stream.frame(i), stream.frame(i) + bands));
     for (size_t i = 0; i < 30; ++i)
         for (size_t band = 0; band < bands; ++band)
             CHECK(part[band * 30 + i] == (std::max(stream.frame(20 + i)[band], maximum - 8.0f) + 4.0f) / 4.0f);
@@ -88,7 +89,8 @@ TEST_CASE("a window inside the audio hears its true neighbours") {
 TEST_CASE("what is not a number counts as silence, and wild values stay finite") {
     std::vector<float> samples = first_samples(4000);
     std::vector<float> cleaned = samples;
-    for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    for (const float odd : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity}) {
         samples[1000] = odd;
         cleaned[1000] = 0.0f;
         CHECK(window(stream_of(samples), 0, 30) == window(stream_of(cleaned), 0, 30));

@@ -18,7 +18,8 @@ const Tokenizer& tokenizer() {
 
 std::vector<int32_t> word_lengths(const std::vector<TokenId>& ids, std::string_view language) {
     std::vector<int32_t> lengths;
-    for (const Word& word : split_words(tokenizer(), ids, language)) lengths.push_back(static_cast<int32_t>(word.token_count));
+    for (const Word& word : split_words(tokenizer(), ids, language))
+        lengths.push_back(static_cast<int32_t>(word.token_count));
     return lengths;
 }
 

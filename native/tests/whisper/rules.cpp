@@ -56,7 +56,7 @@ TEST_CASE("without timestamps none is ever chosen, nor a control token") {
 
 TEST_CASE("the first timestamp may be as late as was asked, and the vocabulary allows") {
     LogitRules::Options options = golden_options();
-    for (const auto [seconds, last] : {std::pair{0.5, 25}, {0.0, 0}, {1e9, 79}}) {
+    for (const auto& [seconds, last] : {std::pair{0.5, 25}, {0.0, 0}, {1e9, 79}}) {
         options.max_initial_timestamp = seconds;
         std::vector<float> logits(options.vocab_size, 1.0f);
         LogitRules(options).apply(logits.data(), nullptr, 0);
