@@ -1,13 +1,17 @@
 """Transcripts as txt, json, srt and vtt."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from ._native import Segment
 from .events import Word
 from .transcript import CharacterDecoder, join, words_of
+
+if TYPE_CHECKING:
+    from ._native import Segment
 
 Format = Literal["txt", "json", "srt", "vtt"]
 FORMATS: tuple[Format, ...] = ("txt", "json", "srt", "vtt")

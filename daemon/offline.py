@@ -3,20 +3,26 @@
 Memory is bounded however long the recording is: a batch of utterances at a time.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import segmenter, settings
-from ._native import Segment, Token, TranscribeOptions, Transcription
+from ._native import TranscribeOptions
 from .audio.resample import SAMPLE_RATE
 from .engine import Engine
 from .segmenter import Endpointing, Segmenter
 from .utterance import STICKY_LANGUAGE_CONFIDENCE, STICKY_LANGUAGE_S
+
+if TYPE_CHECKING:
+    from ._native import Segment, Transcription
 
 BATCH = 8
 """Utterances decoded together."""
@@ -107,13 +113,14 @@ def certain_language(transcription: Transcription) -> str | None:
 
 def shifted(segment: Segment, seconds: float) -> Segment:
     """The segment as much later."""
-    tokens = [
-        Token({**token, "start": token["start"] + seconds, "end": token["end"] + seconds})
-        for token in segment["tokens"]
-    ]
-    return Segment(
-        {**segment, "start": segment["start"] + seconds, "end": segment["end"] + seconds, "tokens": tokens}
-    )
+    later = segment.copy()
+    later["start"] += seconds
+    later["end"] += seconds
+    later["tokens"] = [token.copy() for token in segment["tokens"]]
+    for token in later["tokens"]:
+        token["start"] += seconds
+        token["end"] += seconds
+    return later
 
 
 def _options(choices: Choices, *, timestamps: bool) -> TranscribeOptions:

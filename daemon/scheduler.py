@@ -4,11 +4,14 @@ A session owns a ``Lane``: its native stream as the scheduler sees it. Everythin
 loop and never blocks it; what computes runs on the engine's threads.
 """
 
+from __future__ import annotations
+
 import asyncio
 import heapq
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +21,15 @@ from ._native import (
     BackendError,
     NativeError,
     OutOfMemory,
-    StepResult,
     Stream,
     StreamOptions,
 )
 from .engine import Engine, InferenceThread
 from .events import Overload
 from .overload import Ladder, Rung
+
+if TYPE_CHECKING:
+    from ._native import StepResult
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +55,7 @@ def next_deadline(now: float, previous: float, step_s: float) -> float:
 class Lane:
     """One session's native stream. Push audio, take results; the scheduler does the steps."""
 
-    def __init__(self, scheduler: "Scheduler", stream: Stream, step_s: float) -> None:
+    def __init__(self, scheduler: Scheduler, stream: Stream, step_s: float) -> None:
         self.stream = stream
         self.deadline = 0.0
         self.stepping = False

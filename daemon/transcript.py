@@ -4,14 +4,18 @@ The engine decides what is committed; here it becomes text. Tokens are bytes tha
 so text is handled by the character, each with the times and the probability of its tokens.
 """
 
+from __future__ import annotations
+
 import codecs
 import unicodedata
 from collections.abc import Iterable, Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ._native import Token
 from .events import Word
+
+if TYPE_CHECKING:
+    from ._native import Token
 
 JOINED_LANGUAGES = frozenset({"zh", "yue", "ja", "th", "lo", "my", "km", "bo"})
 """Languages written without spaces between words: a word is a grapheme, sentences are not spaced."""

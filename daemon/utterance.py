@@ -1,15 +1,20 @@
 """What is told of one utterance, from ``speech_started`` to ``final`` or ``discarded``."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from . import events
-from ._native import StepResult
 from .audio.resample import SAMPLE_RATE
 from .overload import Rung
 from .publisher import Publisher
 from .segmenter import Endpointing
 from .settings import Task
 from .transcript import Transcript
+
+if TYPE_CHECKING:
+    from ._native import StepResult
 
 STICKY_LANGUAGE_S = 3.0
 STICKY_LANGUAGE_CONFIDENCE = 0.6

@@ -1,16 +1,19 @@
 """``stenod transcribe``: recordings to text."""
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from .._native import NativeError, Segment
+from .._native import NativeError
 from ..audio.files import AudioFile, AudioFileError, open_audio
 from ..audio.resample import SAMPLE_RATE
 from ..engine import Engine
@@ -21,10 +24,13 @@ from ..settings import Settings
 from .options import add_options, settings_of
 from .output import Output
 
+if TYPE_CHECKING:
+    from .._native import Segment
+
 SOME_FAILED, NO_AUDIO = 1, 4
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declares the command."""
     parser = subparsers.add_parser("transcribe", help="transcribe recordings", description=__doc__)
     parser.add_argument(
@@ -122,7 +128,7 @@ class _Counted:
         self._audio = audio
         self.samples = 0
 
-    def __iter__(self) -> "Iterator[np.ndarray[tuple[int], np.dtype[np.float32]]]":
+    def __iter__(self) -> Iterator[np.ndarray[tuple[int], np.dtype[np.float32]]]:
         for block in self._audio:
             self.samples += len(block)
             yield block

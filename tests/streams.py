@@ -1,0 +1,98 @@
+"""Sessions as tests run them: audio in, all events out."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from stenod.audio.pcm import AudioFormat
+from stenod.channel import Subscription
+from stenod.events import Commit, Ended, Event, Final, Numbered, SessionStarted
+from stenod.hub import Hub
+from stenod.session import Session
+from stenod.utterance import Configuration
+
+from .recordings import load
+
+CLIP = "en_read/speechbrain/spk1_snt3.flac"
+"""2.7 s: "At that high level the air is pure." """
+OTHER_CLIP = "telephone_8k/en/conf-getpin.flac"
+SILENCE = np.zeros(16000, np.float32)
+
+
+def pcm(samples: NDArray[np.float32]) -> bytes:
+    """As ``s16le``."""
+    return (np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes()
+
+
+def clip(path: str = CLIP) -> NDArray[np.float32]:
+    """A recording between two stretches of silence, of which the second ends its utterance."""
+    return np.concatenate([SILENCE[:4000], load(path), SILENCE])
+
+
+async def open_session(
+    hub: Hub, configuration: Configuration | None = None, channel: str | None = None
+) -> tuple[Session, Subscription]:
+    """A session that runs, and its events."""
+    session = await hub.open(AudioFormat(), configuration or hub.defaults, channel)
+    sender = session.attach_sender()
+    hub.start(session)
+    return session, sender
+
+
+async def events_until(sender: Subscription, last: type[Event] = Ended) -> list[Event]:
+    """The events up to the first of a kind."""
+    events = []
+    async for publication in sender:
+        events.append(publication.event)
+        if isinstance(publication.event, last):
+            break
+    return events
+
+
+async def transcribe(
+    hub: Hub,
+    samples: NDArray[np.float32],
+    chunks: Sequence[int] = (1600,),
+    configuration: Configuration | None = None,
+    before_finish: Callable[[Session], None] = lambda session: None,
+) -> list[Event]:
+    """All events of a session that is sent ``samples`` in ``chunks`` of so many bytes, over and over."""
+    session, sender = await open_session(hub, configuration)
+    gathering = asyncio.create_task(events_until(sender))
+    data, position, turn = pcm(samples), 0, 0
+    while position < len(data):
+        size = chunks[turn % len(chunks)]
+        await session.feed(data[position : position + size])
+        position, turn = position + size, turn + 1
+    before_finish(session)
+    session.finish()
+    return await gathering
+
+
+def numbered(events: Sequence[Event]) -> list[Numbered]:
+    """The numbered events."""
+    return [event for event in events if isinstance(event, Numbered)]
+
+
+def finals(events: Sequence[Event]) -> list[Final]:
+    """The finals."""
+    return [event for event in events if isinstance(event, Final)]
+
+
+def committed(events: Sequence[Event], utterance: int) -> str:
+    """All that was committed of an utterance, as it was told."""
+    return "".join(
+        event.text for event in events if isinstance(event, Commit) and event.utterance == utterance
+    )
+
+
+def told(events: Sequence[Event]) -> list[dict[str, object]]:
+    """The numbered events without what differs from session to session."""
+    plain = []
+    for event in numbered(events):
+        fields = {name: getattr(event, name) for name in event.__struct_fields__ if name != "session"}
+        if isinstance(event, SessionStarted):
+            del fields["started_at"]
+        plain.append({"type": type(event).__name__, **fields})
+    return plain
