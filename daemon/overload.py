@@ -1,5 +1,6 @@
 """What is done when the machine cannot keep up: a ladder, climbed by lag, every rung told."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,18 +36,20 @@ CALM_S = 5.0
 class Ladder:
     """Where on the ladder the machine stands. Pure: time and lag are given to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, rungs: Sequence[Rung] = LADDER) -> None:
+        """``rungs``: from none to the most that may be done."""
+        self._rungs = rungs
         self._level = 0
         self._busy_at = float("-inf")
 
     @property
     def rung(self) -> Rung:
         """The stage that holds now."""
-        return LADDER[self._level]
+        return self._rungs[self._level]
 
     def update(self, lag_s: float, now: float) -> Overload | None:
         """Takes a measurement; returns what is to be told, if the stage changes."""
-        reached = max(level for level, rung in enumerate(LADDER) if lag_s >= rung.lag_s)
+        reached = max(level for level, rung in enumerate(self._rungs) if lag_s >= rung.lag_s)
         if lag_s >= self.rung.lag_s / 2:
             self._busy_at = now
         if reached > self._level:

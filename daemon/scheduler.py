@@ -163,8 +163,10 @@ class Lane:
 class Scheduler:
     """Steps all lanes. ``run`` it as one task."""
 
-    def __init__(self, engine: Engine, batch: int, decode_deadline_s: float) -> None:
-        self.ladder = Ladder()
+    def __init__(
+        self, engine: Engine, batch: int, decode_deadline_s: float, ladder: Ladder | None = None
+    ) -> None:
+        self.ladder = ladder or Ladder()
         self.on_overload: Callable[[Overload], None] = lambda event: None
         """Called on the loop when the stage of overload changes."""
         self._engine = engine

@@ -11,9 +11,10 @@ from stenod._native import Model
 from stenod.engine import Engine
 from stenod.hub import Hub
 from stenod.models import resolve
-from stenod.scheduler import Scheduler
 from stenod.server.app import Daemon
 from stenod.settings import load
+
+from .streams import hub_on
 
 
 @pytest.fixture(scope="session")
@@ -24,21 +25,16 @@ def model_path() -> Path:
 
 @pytest.fixture(scope="session")
 def engine(model_path: Path) -> Iterator[Engine]:
-    engine = Engine(Model(str(model_path)), workers=1, threads=0)
+    engine = Engine(Model(str(model_path)), workers=1, threads=1)
     yield engine
     engine.close()
 
 
 @pytest_asyncio.fixture
 async def hub(engine: Engine) -> AsyncIterator[Hub]:
-    """A hub with default settings, whose sessions are drained in the end."""
-    scheduler = Scheduler(engine, batch=8, decode_deadline_s=60)
-    stepping = asyncio.create_task(scheduler.run())
-    hub = Hub(load({}), engine, scheduler)
-    yield hub
-    await hub.drain("shutdown", 60)
-    stepping.cancel()
-    await asyncio.wait({stepping})
+    """A hub with default settings."""
+    async with hub_on(engine) as hub:
+        yield hub
 
 
 @pytest_asyncio.fixture

@@ -1,23 +1,43 @@
 """Sessions as tests run them: audio in, all events out."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 from stenod.audio.pcm import AudioFormat
 from stenod.channel import Subscription
+from stenod.engine import Engine
 from stenod.events import Commit, Ended, Event, Final, Numbered, SessionStarted
 from stenod.hub import Hub
+from stenod.overload import LADDER, Ladder
+from stenod.scheduler import Scheduler
 from stenod.session import Session
+from stenod.settings import load as load_settings
 from stenod.utterance import Configuration
 
 from .recordings import load
 
 CLIP = "en_read/speechbrain/spk1_snt3.flac"
-"""2.7 s: "At that high level the air is pure." """
+"""2.7 s."""
+SAID = "at that high level the air is pure"
 OTHER_CLIP = "telephone_8k/en/conf-getpin.flac"
+OTHER_SAID = "please enter the conference pin number"
 SILENCE = np.zeros(16000, np.float32)
+
+
+@asynccontextmanager
+async def hub_on(engine: Engine, decode_deadline_s: float = 60) -> AsyncIterator[Hub]:
+    """A hub that never sheds load, so that what it tells does not depend on how busy the machine is."""
+    scheduler = Scheduler(engine, 8, decode_deadline_s, Ladder(LADDER[:1]))
+    stepping = asyncio.create_task(scheduler.run())
+    hub = Hub(load_settings({"session": {"step_ms": 800}}), engine, scheduler)
+    yield hub
+    await hub.drain("shutdown", 60)
+    stepping.cancel()
+    await asyncio.wait({stepping})
 
 
 def pcm(samples: NDArray[np.float32]) -> bytes:
@@ -96,3 +116,8 @@ def told(events: Sequence[Event]) -> list[dict[str, object]]:
             del fields["started_at"]
         plain.append({"type": type(event).__name__, **fields})
     return plain
+
+
+def plain(text: str) -> str:
+    """A text's words, without case and punctuation."""
+    return " ".join(re.findall(r"\w+", text.lower()))
