@@ -18,9 +18,9 @@ class BinaryReader:
     """Reads a little-endian file forward and never beyond its end: it raises ModelError instead."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
-        self.path = path
         self._file = file
-        self._size = os.fstat(file.fileno()).st_size
+        self.path = path
+        self.size = os.fstat(file.fileno()).st_size
 
     @property
     def position(self) -> int:
@@ -28,9 +28,9 @@ class BinaryReader:
         return self._file.tell()
 
     @property
-    def at_end(self) -> bool:
-        """True: nothing is left to read."""
-        return self.position >= self._size
+    def remaining(self) -> int:
+        """Bytes that are left to read."""
+        return self.size - self.position
 
     def fault(self, what: str) -> ModelError:
         """The error to raise where the content makes no sense."""
@@ -48,18 +48,18 @@ class BinaryReader:
         self._file.seek(size, os.SEEK_CUR)
         return start
 
-    def numbers(self, format: str, what: str) -> tuple[int, ...]:
-        """Integers in ``struct``'s ``format``, without a byte order."""
+    def numbers(self, format: str, what: str) -> tuple[Any, ...]:
+        """Numbers in ``struct``'s ``format``, without a byte order."""
         layout = struct.Struct("<" + format)
         return layout.unpack(self.read(layout.size, what))
 
-    def number(self, format: str, what: str) -> int:
-        """One integer in ``struct``'s ``format``."""
+    def number(self, format: str, what: str) -> Any:
+        """One number in ``struct``'s ``format``."""
         return self.numbers(format, what)[0]
 
     def _require(self, size: int, what: str) -> None:
-        if not 0 <= size <= self._size - self.position:
-            fault = f"is cut short or damaged: its {self._size} bytes end within {what}"
+        if not 0 <= size <= self.remaining:
+            fault = f"is cut short or damaged: its {self.size} bytes end within {what}"
             raise ModelError(self.path, fault, REMEDY)
 
 

@@ -58,7 +58,7 @@ def read_variables(path: Path) -> dict[str, Variable]:
             if target not in variables:
                 raise reader.fault(f"the alias {alias!r} stands for {target!r}, which is not there")
             variables[alias] = variables[target]
-        if not reader.at_end:
+        if reader.remaining:
             raise reader.fault(f"something follows its end at byte {reader.position}")
     return variables
 

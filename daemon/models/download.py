@@ -36,7 +36,7 @@ def download(file: RemoteFile, folder: Path, progress: Callable[[int], None]) ->
     checksum differs, or the disk is full.
     """
     target = folder / file.name
-    if target.is_file():
+    if target.is_file() and _digest(target, file) == file.digest:
         return
     unfinished = folder / f"{file.name}.{file.digest}.unfinished"
     for _ in range(_ATTEMPTS):
@@ -45,10 +45,10 @@ def download(file: RemoteFile, folder: Path, progress: Callable[[int], None]) ->
             break
     else:
         raise ModelError(file.address, f"broke off ({failure})", "try again: it goes on where it stopped")
-    if _digest(unfinished, sha256=len(file.digest) == 64) != file.digest:
+    if _digest(unfinished, file) != file.digest:
         unfinished.unlink()
         raise ModelError(file.address, "was damaged on its way: its checksum is wrong", "try again")
-    unfinished.rename(target)
+    unfinished.replace(target)
 
 
 def _continue(file: RemoteFile, unfinished: Path, progress: Callable[[int], None]) -> str | None:
@@ -80,9 +80,11 @@ def _write(output: BinaryIO, chunk: bytes, path: Path) -> None:
         raise cannot_write(path, error) from error
 
 
-def _digest(path: Path, sha256: bool) -> str:
-    algorithm = hashlib.sha256() if sha256 else hashlib.sha1(b"blob %d\0" % path.stat().st_size)
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
+def _digest(path: Path, file: RemoteFile) -> str:
+    """The digest of what was fetched, of the same kind as ``file``'s."""
+    is_sha256 = len(file.digest) == 64
+    algorithm = hashlib.sha256() if is_sha256 else hashlib.sha1(b"blob %d\0" % path.stat().st_size)
+    with path.open("rb") as content:
+        while chunk := content.read(_CHUNK_BYTES):
             algorithm.update(chunk)
     return algorithm.hexdigest()

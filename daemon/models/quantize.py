@@ -29,6 +29,5 @@ def quantize(source: Path, target: Path, type: str, progress: Progress = silent)
 
 def _copy_metadata(model: GgufModel, writer: gguf.GGUFWriter) -> None:
     for key, field in model.fields.items():
-        if key not in _WRITTEN_ANEW and not key.startswith("GGUF."):
-            item_type = field.types[-1] if len(field.types) > 1 else None
-            writer.add_key_value(key, field.contents(), field.types[0], item_type)
+        if key not in _WRITTEN_ANEW and field.value != []:  # gguf's writer knows no empty arrays
+            writer.add_key_value(key, field.value, field.type, field.item_type)

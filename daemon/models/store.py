@@ -10,8 +10,7 @@ import platformdirs
 from .catalog import CATALOG, CatalogEntry
 from .errors import ModelError
 from .file_types import DEFAULT_FILE_TYPE, FILE_TYPES, file_type
-
-_MAGIC = b"GGUF"
+from .gguf_read import MAGIC
 
 
 @dataclass(frozen=True)
@@ -76,12 +75,12 @@ def list_models() -> list[ListedModel]:
 def _require_gguf(path: Path) -> Path:
     try:
         with path.open("rb") as file:
-            magic = file.read(len(_MAGIC))
+            magic = file.read(len(MAGIC))
     except FileNotFoundError as error:
         remedy = "check the path, or give a name that `stenod models list` shows"
         raise ModelError(path, "is not there", remedy) from error
     except OSError as error:
         raise ModelError(path, f"cannot be read ({error})", "check the file and its permissions") from error
-    if magic != _MAGIC:
+    if magic != MAGIC:
         raise ModelError(path, "is not a GGUF file", "convert it with `stenod models convert`")
     return path
