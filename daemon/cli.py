@@ -7,6 +7,7 @@ import sys
 from importlib.metadata import version
 
 from .audio.files import AudioFileError
+from .audio.microphone import NoMicrophone
 from .commands import devices, listen, models, serve, transcribe
 from .commands.output import OutputError
 from .models import ModelError
@@ -21,6 +22,7 @@ EXIT_CODES: dict[type[Exception], int] = {
     ModelError: 3,
     EngineNotReady: 3,
     AudioFileError: 4,
+    NoMicrophone: 4,
     AddressError: 5,
 }
 """What a person can do something about: one line, no traceback."""

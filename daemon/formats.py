@@ -50,12 +50,12 @@ def formatted(transcript: Transcript, form: Format) -> str:
         case "json":
             return _json(transcript) + "\n"
         case "srt":
-            cues = enumerate(_cues(transcript), 1)
-            return "".join(f"{n}\n{_span(words, ',')}\n{_cue(words, transcript)}\n\n" for n, words in cues)
+            numbered = enumerate(_cues(transcript), 1)
+            return "".join(f"{n}\n{_span(cue, ',')}\n{_caption(cue, transcript)}\n\n" for n, cue in numbered)
         case "vtt":
             cues = _cues(transcript)
             return "WEBVTT\n\n" + "".join(
-                f"{_span(words, '.')}\n{_cue(words, transcript)}\n\n" for words in cues
+                f"{_span(words, '.')}\n{_caption(words, transcript)}\n\n" for words in cues
             )
 
 
@@ -99,7 +99,7 @@ def _cues(transcript: Transcript) -> Iterator[list[Word]]:
         cue: list[Word] = []
         for word in _words(segment, transcript.language):
             if cue and (
-                len(_cue([*cue, word], transcript)) > CUE_CHARACTERS or word.end - cue[0].start > CUE_S
+                len(_caption([*cue, word], transcript)) > CUE_CHARACTERS or word.end - cue[0].start > CUE_S
             ):
                 yield cue
                 cue = []
@@ -111,7 +111,7 @@ def _cues(transcript: Transcript) -> Iterator[list[Word]]:
             yield cue
 
 
-def _cue(words: list[Word], transcript: Transcript) -> str:
+def _caption(words: list[Word], transcript: Transcript) -> str:
     return join((word.text for word in words), transcript.language)
 
 

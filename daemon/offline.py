@@ -19,7 +19,7 @@ from ._native import TranscribeOptions
 from .audio.resample import SAMPLE_RATE
 from .engine import Engine
 from .segmenter import Endpointing, Segmenter
-from .utterance import STICKY_LANGUAGE_CONFIDENCE, STICKY_LANGUAGE_S
+from .utterance import CERTAIN_LANGUAGE_CONFIDENCE, CERTAIN_LANGUAGE_S
 
 if TYPE_CHECKING:
     from ._native import Segment, Transcription
@@ -46,7 +46,6 @@ class Choices:
     task: str
     prompt: str
     beam_size: int
-    word_times: bool
 
 
 def utterances(blocks: Iterable[Samples], cut: settings.Segmentation) -> Iterator[Utterance]:
@@ -107,8 +106,8 @@ def transcribe_whole(
 def certain_language(transcription: Transcription) -> str | None:
     """The language that was detected, if enough was said with enough certainty."""
     probabilities = [token["p"] for segment in transcription["segments"] for token in segment["tokens"]]
-    certain = probabilities and fmean(probabilities) >= STICKY_LANGUAGE_CONFIDENCE
-    return transcription["language"] if certain and transcription["duration"] >= STICKY_LANGUAGE_S else None
+    certain = probabilities and fmean(probabilities) >= CERTAIN_LANGUAGE_CONFIDENCE
+    return transcription["language"] if certain and transcription["duration"] >= CERTAIN_LANGUAGE_S else None
 
 
 def shifted(segment: Segment, seconds: float) -> Segment:

@@ -16,9 +16,10 @@ from .transcript import Transcript
 if TYPE_CHECKING:
     from ._native import StepResult
 
-STICKY_LANGUAGE_S = 3.0
-STICKY_LANGUAGE_CONFIDENCE = 0.6
-"""A detected language is certain in an utterance at least so long, with words at least so certain."""
+CERTAIN_LANGUAGE_S = 3.0
+CERTAIN_LANGUAGE_CONFIDENCE = 0.6
+CERTAIN_LANGUAGE_PROB = 0.8
+"""A detected language is certain if it, and the words of an utterance at least so long, are so probable."""
 NO_WORDS_S = 10.0
 """So much speech without a word is worth a warning."""
 
@@ -53,6 +54,7 @@ class Utterance:
         self._shown = ("", "")
         self._revision = 0
         self._language: str | None = None
+        self._language_prob = 0.0
         self._warned: set[events.WarningCode] = set()
         self._tell(events.SpeechStarted, start=start / SAMPLE_RATE)
 
@@ -65,9 +67,13 @@ class Utterance:
     @property
     def certain_language(self) -> str | None:
         """The language, once the utterance is concluded, if it was detected with confidence."""
-        if self._end is None or self._end - self.start < STICKY_LANGUAGE_S * SAMPLE_RATE:
-            return None
-        return self._language if self._transcript.confidence >= STICKY_LANGUAGE_CONFIDENCE else None
+        certain = (
+            self._end is not None
+            and self._end - self.start >= CERTAIN_LANGUAGE_S * SAMPLE_RATE
+            and self._language_prob >= CERTAIN_LANGUAGE_PROB
+            and self._transcript.confidence >= CERTAIN_LANGUAGE_CONFIDENCE
+        )
+        return self._language if certain else None
 
     @property
     def text(self) -> str:
@@ -79,7 +85,7 @@ class Utterance:
 
         ``rung`` and ``behind`` (another hypothesis is due already) say whether a partial is wanted.
         """
-        self._language = result["language"]
+        self._language, self._language_prob = result["language"], result["language_prob"]
         added, words = self._transcript.advance(
             result["committed"], result["tentative"], self._language, final=result["final"]
         )

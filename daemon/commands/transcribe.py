@@ -89,7 +89,6 @@ class _Transcriber:
             task=settings.session.task,
             prompt=settings.session.prompt,
             beam_size=options.beam_size,
-            word_times=options.format != "txt",
         )
 
     def transcribe(self, file: str) -> bool:
