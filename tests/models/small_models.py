@@ -144,16 +144,12 @@ def pack_ctranslate2(variables: dict[str, NDArray[Any]]) -> bytes:
         data = text.encode() + b"\0"
         return struct.pack("<H", len(data)) + data
 
-    data = struct.pack("<I", 6) + string("WhisperSpec") + struct.pack("<II", 3, len(variables))
+    parts = [struct.pack("<I", 6), string("WhisperSpec"), struct.pack("<II", 3, len(variables))]
     for name, values in sorted(variables.items()):
-        data += string(name) + struct.pack(f"<B{values.ndim}I", values.ndim, *values.shape)
-        data += struct.pack("<BI", CT2_TYPES[values.dtype.name], values.nbytes) + values.tobytes()
-    return (
-        data
-        + struct.pack("<I", 1)
-        + string("decoder/projection/weight")
-        + string("decoder/embeddings/weight")
-    )
+        parts += [string(name), struct.pack(f"<B{values.ndim}I", values.ndim, *values.shape)]
+        parts += [struct.pack("<BI", CT2_TYPES[values.dtype.name], values.nbytes), values.tobytes()]
+    parts += [struct.pack("<I", 1), string("decoder/projection/weight"), string("decoder/embeddings/weight")]
+    return b"".join(parts)
 
 
 def write_ctranslate2(
@@ -243,24 +239,22 @@ def pack_ggml_bin(
     """A ``.bin`` whose matrices have the type ``matrix``, all else f16 or f32 as whisper.cpp wants it."""
     is_plain = matrix in (GGMLQuantizationType.F32, GGMLQuantizationType.F16)
     numbers = (model.vocab_size, 1500, 64, HEADS, 2, 448, 64, HEADS, 2, model.mel_bands)
-    data = struct.pack("<I11i", 0x67676D6C, *numbers, 1 if is_plain else 1000 * version + 7)
-    data += struct.pack("<2i", model.mel_bands, 201) + bytes(4 * 201 * model.mel_bands)
+    parts = [struct.pack("<I11i", 0x67676D6C, *numbers, 1 if is_plain else 1000 * version + 7)]
+    parts += [struct.pack("<2i", model.mel_bands, 201), bytes(4 * 201 * model.mel_bands)]
     byte_of = {character: byte for byte, character in CHARACTER_OF_BYTE.items()}
     tokens = [bytes(byte_of[character] for character in token) for token in model.ordinary_tokens]
-    data += struct.pack("<i", len(tokens))
-    data += b"".join(struct.pack("<I", len(token)) + token for token in tokens)
+    parts.append(struct.pack("<i", len(tokens)))
+    parts += [struct.pack("<I", len(token)) + token for token in tokens]
     for name, values in model.tensors.items():
         stored = GGMLQuantizationType.F32
         if values.ndim > 1 and name.endswith(".weight"):
             stored = matrix if values.ndim == 2 else GGMLQuantizationType.F16
-        extents = (
-            values.shape[::-1] if not name.endswith(("conv1.bias", "conv2.bias")) else (1, *values.shape)
-        )
-        data += struct.pack("<3i", len(extents), len(name), stored) + struct.pack(
-            f"<{len(extents)}i", *extents
-        )
-        data += name.encode() + gguf.quants.quantize(values, stored).tobytes()
-    return data
+        is_column = name in ("encoder.conv1.bias", "encoder.conv2.bias")
+        extents = (1, *values.shape) if is_column else values.shape[::-1]
+        parts.append(struct.pack("<3i", len(extents), len(name), stored))
+        parts.append(struct.pack(f"<{len(extents)}i", *extents))
+        parts += [name.encode(), gguf.quants.quantize(values, stored).tobytes()]
+    return b"".join(parts)
 
 
 def write_ggml_bin(path: Path, model: SmallModel) -> Path:
