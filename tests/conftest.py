@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -37,15 +39,26 @@ async def hub(engine: Engine) -> AsyncIterator[Hub]:
         yield hub
 
 
-@pytest_asyncio.fixture
-async def daemon(model_path: Path) -> AsyncIterator[str]:
-    """The address of a daemon that runs in this process."""
-    running = Daemon(load({"server": {"port": 0}, "engine": {"model": str(model_path)}}))
-    listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(running.run(listening.set_result))
-    await asyncio.wait({task, listening}, return_when=asyncio.FIRST_COMPLETED)
-    if not listening.done():
-        await task
-    yield listening.result()
-    running.stop()
-    await task
+@pytest.fixture(scope="session")
+def daemon(model_path: Path) -> Iterator[str]:
+    """The address of a daemon that runs in a thread of this process."""
+    engine = {"model": str(model_path), "threads": 1}
+    address: Future[str] = Future()
+
+    async def run() -> None:
+        running = Daemon(load({"server": {"port": 0}, "engine": engine, "session": {"step_ms": 800}}))
+        stop = asyncio.create_task(asyncio.to_thread(stopping.wait))
+        stop.add_done_callback(lambda _: running.stop())
+        await running.run(address.set_result)
+
+    stopping = threading.Event()
+    with ThreadPoolExecutor(1) as executor:
+        done = executor.submit(asyncio.run, run())
+        wait({address, done}, return_when=FIRST_COMPLETED)
+        try:
+            if done.done():
+                done.result()  # it failed to start
+            yield address.result()
+        finally:
+            stopping.set()
+            done.result()

@@ -1,0 +1,323 @@
+"""The native protocol against a daemon that runs: both directions, and everything that can be wrong."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stenod.events import (
+    AnyEvent,
+    Ended,
+    Error,
+    Final,
+    Flushed,
+    SessionStarted,
+    Snapshot,
+    Started,
+    decode,
+)
+from stenod.hub import Refused
+from stenod.protocols.native import Configure, FlushMessage, Message, configured, parse
+from stenod.segmenter import Endpointing
+from stenod.utterance import Configuration
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from ..streams import SAID, clip, finals, pcm, plain
+
+DEFAULT = Configuration(endpointing=Endpointing(silence_ms=600, max_utterance_s=25))
+MESSAGES = ("start", "configure", "flush", "clear", "gap", "finish", "resume")
+
+
+def refusal(text: str) -> Refused:
+    with pytest.raises(Refused) as refused:
+        parse(text)
+    return refused.value
+
+
+@pytest.mark.parametrize("text", ["", "{", "nonsense", '{"type":"start"', "{\"x\":" * 100_000, '{"type":NaN}'])
+def test_what_is_no_json_is_bad_json(text: str):
+    assert refusal(text).code == "bad_json"
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "1", "null", "{}", '{"type":5}', '{"type":"sing"}', '{"types":"start"}']
+)
+def test_what_is_no_message_is_a_bad_message(text: str):
+    assert refusal(text).code == "bad_message"
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"type": "start", "audio": {"sample_rate": "fast"}}, "audio.sample_rate"),
+        ({"type": "start", "task": "sing"}, "task"),
+        ({"type": "start", "channel": "a/b"}, "channel"),
+        ({"type": "start", "endpointing": {"silence_ms": 1}}, "endpointing.silence_ms"),
+        ({"type": "configure", "words": "yes"}, "words"),
+        ({"type": "gap", "samples": -1}, "samples"),
+        ({"type": "gap"}, "samples"),
+        ({"type": "resume", "session": "a", "last_seq": 1}, "token"),
+    ],
+)
+def test_a_wrong_field_is_named(fields: dict[str, Any], field: str):
+    refused = refusal(json.dumps(fields))
+    assert (refused.code, refused.field) == ("bad_field", field)
+
+
+def test_unknown_fields_are_ignored():
+    assert parse('{"type":"flush","id":"a","new":{"deep":[1]}}') == FlushMessage("a")
+
+
+@given(
+    st.text()
+    | st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    ).map(json.dumps)
+    | st.fixed_dictionaries(
+        {"type": st.sampled_from(MESSAGES)},
+        optional={
+            name: st.none() | st.integers() | st.text() | st.booleans() | st.lists(st.integers(), max_size=2)
+            for name in (
+                "audio",
+                "language",
+                "task",
+                "channel",
+                "phrases",
+                "endpointing",
+                "samples",
+                "id",
+                "take_over",
+            )
+        },
+    ).map(json.dumps)
+)
+def test_whatever_is_sent_is_a_message_or_a_typed_refusal(text: str):
+    try:
+        assert isinstance(parse(text), Message)
+    except Refused as refused:
+        assert refused.code in ("bad_json", "bad_message", "bad_field")
+
+
+def test_choices_change_what_they_name_and_nothing_else():
+    message = parse('{"type":"configure","language":"de","words":true}')
+    assert isinstance(message, Configure)
+    changed = configured(DEFAULT, DEFAULT, message)
+    assert (changed.language, changed.words) == ("de", True)
+    assert (changed.task, changed.endpointing) == (DEFAULT.task, DEFAULT.endpointing)
+
+
+@pytest.mark.parametrize(
+    ("endpointing", "expected"),
+    [
+        ("null", None),
+        ("{}", Endpointing(600, 25)),
+        ('{"silence_ms":900}', Endpointing(900, 25)),
+        ('{"max_utterance_s":9}', Endpointing(600, 9)),
+    ],
+)
+def test_endpointing_is_completed_by_the_defaults(endpointing: str, expected: Endpointing | None):
+    message = parse(f'{{"type":"configure","endpointing":{endpointing}}}')
+    assert isinstance(message, Configure)
+    assert configured(DEFAULT, DEFAULT, message).endpointing == expected
+
+
+async def rest(socket: ClientConnection) -> list[AnyEvent]:
+    """What is told until the connection is closed."""
+    events = []
+    try:
+        async for message in socket:
+            events.append(decode(message))
+    except ConnectionClosed:
+        pass
+    return events
+
+
+async def until(socket: ClientConnection, kind: type[AnyEvent]) -> list[AnyEvent]:
+    events = [decode(await socket.recv())]
+    while not isinstance(events[-1], kind):
+        events.append(decode(await socket.recv()))
+    return events
+
+
+async def say(socket: ClientConnection, *messages: dict[str, Any] | str | bytes) -> None:
+    for message in messages:
+        await socket.send(json.dumps(message) if isinstance(message, dict) else message)
+
+
+def errors(events: Sequence[AnyEvent]) -> list[tuple[str, bool]]:
+    return [(event.code, event.fatal) for event in events if isinstance(event, Error)]
+
+
+async def test_a_conversation(daemon: str):
+    async with connect(f"{daemon}/v1/stream") as socket:
+        await say(socket, {"type": "start", "language": "en"}, pcm(clip()), {"type": "finish"})
+        events = await rest(socket)
+        assert isinstance(events[0], Started)
+        assert events[0].resume_for_s == 0
+        assert isinstance(events[1], SessionStarted)
+        assert plain(finals(events)[0].text) == SAID
+        assert isinstance(events[-1], Ended)
+        assert (events[-1].reason, socket.close_code) == ("finished", 1000)
+
+
+async def test_audio_first_opens_a_session_with_the_defaults(daemon: str):
+    async with connect(f"{daemon}/v1/stream") as socket:
+        await say(socket, b"\0\0\0", {"type": "start"}, {"type": "finish"})
+        events = await rest(socket)
+        assert isinstance(events[0], Started)
+        assert errors(events) == [("bad_message", False)]
+        assert isinstance(events[-1], Ended)
+
+
+async def test_any_declared_format_is_understood(daemon: str):
+    wide = np.repeat(clip(), 2)  # twice the rate, on both channels, of which one is silent
+    stereo = np.stack([wide, np.zeros_like(wide)], axis=1).astype("<f4").tobytes()
+    audio = {"encoding": "f32le", "sample_rate": 32000, "channels": 2}
+    async with connect(f"{daemon}/v1/stream") as socket:
+        await say(socket, {"type": "start", "audio": audio, "language": "en"})
+        for start in range(0, len(stereo), 99_999):
+            await say(socket, stereo[start : start + 99_999])
+        await say(socket, {"type": "finish"})
+        assert plain(finals(await rest(socket))[0].text) == SAID
+
+
+@pytest.mark.parametrize(
+    ("start", "code", "field"),
+    [
+        ({"audio": {"encoding": "opus"}}, "unsupported_audio", "audio.encoding"),
+        ({"audio": {"encoding": "s17"}}, "unsupported_audio", "audio.encoding"),
+        ({"audio": {"sample_rate": 0}}, "unsupported_audio", "audio.sample_rate"),
+        ({"audio": {"channels": 9}}, "unsupported_audio", "audio.channels"),
+        ({"model": "whisper-huge"}, "unknown_model", "model"),
+        ({"language": "klingon"}, "bad_field", "language"),
+        ({"channel": "?"}, "bad_field", "channel"),
+    ],
+)
+async def test_a_start_that_is_refused_names_the_field_and_closes(
+    daemon: str, start: dict[str, Any], code: str, field: str
+):
+    async with connect(f"{daemon}/v1/stream") as socket:
+        await say(socket, {"type": "start", **start})
+        [error] = await rest(socket)
+        assert isinstance(error, Error)
+        assert (error.code, error.field, error.fatal) == (code, field, True)
+
+
+async def test_resuming_is_not_possible_yet(daemon: str):
+    async with connect(f"{daemon}/v1/stream") as socket:
+        await say(socket, {"type": "resume", "session": "a", "last_seq": 1, "token": "t"})
+        assert errors(await rest(socket)) == [("not_resumable", True)]
+
+
+async def test_bad_messages_are_answered_and_the_stream_goes_on(daemon: str):
+    async with connect(f"{daemon}/v1/stream") as socket:
+        await say(socket, "{", {"type": "sing"}, {"type": "flush"}, {"type": "start", "language": "en"})
+        await say(socket, "{", {"type": "sing"}, {"type": "start"}, {"type": "gap", "samples": 0})
+        await say(socket, {"type": "configure", "language": "klingon"}, {"type": "gap", "samples": 10**12})
+        await say(socket, pcm(clip()), {"type": "flush", "id": 9}, {"type": "finish"}, {"type": "clear"})
+        events = await rest(socket)
+        assert errors(events) == [
+            ("bad_json", False),
+            ("bad_message", False),
+            ("bad_message", False),
+            ("bad_json", False),
+            ("bad_message", False),
+            ("bad_message", False),
+            ("bad_field", False),
+            ("bad_field", False),
+            ("bad_field", False),
+            ("bad_message", False),
+        ]
+        assert plain(finals(events)[0].text) == SAID
+        assert Flushed(9) in events
+
+
+async def test_audio_after_a_failed_first_message_is_not_guessed_at(daemon: str):
+    async with connect(f"{daemon}/v1/stream") as socket:
+        await say(socket, '{"type":"start","audio":', b"\0\0")
+        assert errors(await rest(socket)) == [("bad_json", False), ("bad_message", True)]
+
+
+async def test_a_channel_is_read_by_many_and_by_late_ones(daemon: str):
+    async with connect(f"{daemon}/v1/channels/room") as early, connect(f"{daemon}/v1/stream") as source:
+        assert decode(await early.recv()) == Snapshot((), None)
+        await say(source, {"type": "start", "channel": "room", "language": "en"}, pcm(clip()))
+        await say(source, {"type": "flush"})
+        told = await until(early, Final)
+        async with connect(f"{daemon}/v1/channels/room?only=finals") as late:
+            snapshot = decode(await late.recv())
+            assert isinstance(snapshot, Snapshot)
+            assert list(snapshot.utterances) == finals(told)
+        async with connect(f"{daemon}/v1/channels/room?since={snapshot.cursor}") as follower:
+            await say(source, {"type": "finish"})
+            assert isinstance(decode(await follower.recv()), Ended)
+            await rest(source)
+
+
+async def test_a_channel_has_one_source_unless_another_takes_over(daemon: str):
+    async with connect(f"{daemon}/v1/stream") as first, connect(f"{daemon}/v1/stream") as second:
+        await say(first, {"type": "start", "channel": "room"})
+        await until(first, SessionStarted)
+        await say(second, {"type": "start", "channel": "room"})
+        assert errors(await rest(second)) == [("channel_busy", True)]
+        async with connect(f"{daemon}/v1/stream") as third:
+            await say(third, {"type": "start", "channel": "room", "take_over": True})
+            await until(third, SessionStarted)
+            ended = (await rest(first))[-1]
+            assert isinstance(ended, Ended)
+            assert ended.reason == "expired"
+
+
+async def test_a_connection_that_is_lost_ends_its_session_after_the_finals(daemon: str):
+    async with connect(f"{daemon}/v1/channels/room") as reader:
+        async with connect(f"{daemon}/v1/stream") as source:
+            await say(source, {"type": "start", "channel": "room", "language": "en"})
+            await until(source, SessionStarted)
+            await say(source, pcm(clip())[: 3 * 32000])
+            source.transport.abort()
+        told = await until(reader, Ended)
+        assert finals(told)
+        assert isinstance(told[-1], Ended)
+        assert told[-1].reason == "expired"
+
+
+@pytest.mark.parametrize(
+    ("path", "field"), [("a%2Fb", "channel"), ("room?only=all", "only"), ("room?since=yesterday", "since")]
+)
+async def test_a_bad_subscription_is_refused_before_the_upgrade(daemon: str, path: str, field: str):
+    with pytest.raises(InvalidStatus) as refused:
+        await connect(f"{daemon}/v1/channels/{path}")
+    assert refused.value.response.status_code == 400
+    assert json.loads(refused.value.response.body or b"")["field"] == field
+
+
+async def test_pages_of_other_sites_are_told_after_the_upgrade(daemon: str):
+    async with connect(f"{daemon}/v1/stream", origin="http://elsewhere.example") as socket:  # type: ignore[arg-type]
+        assert errors(await rest(socket)) == [("forbidden", True)]
+        assert socket.close_code == 4403
+
+
+async def test_our_own_pages_and_our_subprotocol_are_welcome(daemon: str):
+    own = daemon.replace("ws://", "http://")
+    async with connect(
+        f"{daemon}/v1/channels/room",
+        origin=own,  # type: ignore[arg-type]
+        subprotocols=["stenod.token.abc", "stenod.v1"],  # type: ignore[list-item]
+    ) as socket:
+        assert socket.subprotocol == "stenod.v1"
+        assert isinstance(decode(await socket.recv()), Snapshot)
+
+
+async def test_clients_are_answered_while_the_engine_is_busy(daemon: str):
+    async with connect(f"{daemon}/v1/stream") as busy, connect(f"{daemon}/v1/channels/room") as other:
+        await say(busy, {"type": "start"}, pcm(np.tile(clip(), 3)))
+        await until(busy, SessionStarted)
+        for _ in range(3):
+            await (await other.ping())
+        await say(busy, {"type": "finish"})
+        assert isinstance((await rest(busy))[-1], Ended)
