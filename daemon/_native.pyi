@@ -54,9 +54,6 @@ class Transcription(TypedDict):
     segments: list[Segment]
     no_speech: bool
     """True where the engine's evidence says that nobody spoke (``segments`` is then empty)."""
-    timings: dict[str, float]
-    """Seconds spent per stage: mel, encode, decode, rules, align."""
-
 class TranscribeOptions:
     """How ``Worker.transcribe`` decodes. All fields are keyword arguments."""
 
@@ -68,7 +65,6 @@ class TranscribeOptions:
     """Text that may have come before: conditions spelling and vocabulary."""
     timestamps: bool
     """True: timestamp tokens and OpenAI's rules for them."""
-    word_times: bool
     beam_size: int
     """1: greedy."""
     best_of: int
@@ -79,8 +75,6 @@ class TranscribeOptions:
     compression_ratio_threshold: float
     logprob_threshold: float
     no_speech_threshold: float
-    suppress_tokens: list[int] | None
-    """None: the model's own list."""
     full_window: bool
     """True: the encoder always sees 30 s (the reference behaviour); False: a bucketed length."""
     speech_evidence: bool
@@ -94,8 +88,22 @@ class StreamOptions:
     language: str | None
     task: str
     prompt: str
+    timestamps: bool
     step_s: float
     """A hypothesis that may commit is made every ``step_s`` seconds of audio time."""
+    first_step_s: float
+    """Seconds of audio that the first hypothesis of an utterance has, at least."""
+    attention_distance_s: float
+    """A token is committed only if it looks at least so many seconds back from the audio's end."""
+    trim_after_s: float
+    """A window that is longer is cut behind committed text."""
+    keep_s: float
+    """Seconds of committed audio that stay in a window that is cut."""
+    longest_window_s: float
+    least_avg_logprob: float
+    """A hypothesis with less commits nothing."""
+    most_no_speech_prob: float
+    """A hypothesis with more commits nothing."""
     def __init__(self, **fields: Any) -> None: ...
 
 class StepResult(TypedDict):
@@ -112,9 +120,9 @@ class StepResult(TypedDict):
     looping: bool
     """The guard against repetition cut this hypothesis."""
     language: str | None
+    language_prob: float
     avg_logprob: float
     no_speech_prob: float
-    timings: dict[str, float]
 
 class Model:
     """Immutable weights, vocabulary and front-end parameters; may be used from many threads."""
@@ -176,6 +184,11 @@ class Worker:
         """Advances every stream by one due step, in one batch. A stream's failure is its entry of the list."""
     def abort(self) -> None:
         """From any thread: ``transcribe`` ends with ``Aborted``."""
+    @property
+    def threads(self) -> int: ...
+    @property
+    def timings(self) -> dict[str, float]:
+        """Seconds spent so far: ``encode``, ``decode``, and ``other`` (mel, rules, search, alignment)."""
     def detect_language(self, samples: NDArray[np.float32]) -> dict[str, float]: ...
     def encode(self, mel: NDArray[np.float32]) -> NDArray[np.float32]:
         """Encoder output [frames / 2, width] of a normalised log-mel [mel_bands, frames]."""

@@ -110,6 +110,7 @@ StreamOptions stream_options(const py::kwargs& kwargs) {
     fields.take_language(options.language);
     fields.take_task(options.translate);
     fields.take("prompt", options.prompt);
+    fields.take("timestamps", options.timestamps);
     fields.take("step_s", options.step_s);
     fields.take("first_step_s", options.first_step_s);
     fields.take("attention_distance_s", options.attention_distance_s);
@@ -302,8 +303,8 @@ void bind_worker(py::module_& module) {
         .def_property_readonly("timings",
                                [](const Worker& worker) {
                                    const stenod::Timings timings = worker.timings();
-                                   return py::dict("mel"_a = timings.mel, "encode"_a = timings.encode,
-                                                   "decode"_a = timings.decode, "search"_a = timings.search);
+                                   return py::dict("encode"_a = timings.encode, "decode"_a = timings.decode,
+                                                   "other"_a = timings.other);
                                })
         .def("detect_language",
              [](Worker& worker, const Floats& samples) {

@@ -1,6 +1,7 @@
 #include "engine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "errors.h"
@@ -23,9 +24,25 @@ std::shared_ptr<const whisper::Model> load_model(const std::string& path) {
 Worker::Worker(std::shared_ptr<const whisper::Model> model, int threads)
     : model_(std::move(model)), executor_(threads), encoder_(*model_, executor_), decoder_(*model_, executor_) {}
 
+/// Counts the time until it goes out of scope.
+class Worker::Stopwatch {
+public:
+    explicit Stopwatch(Worker& worker) : worker_(worker) {}
+    ~Stopwatch() {
+        worker_.busy_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    }
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+
+private:
+    Worker& worker_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 std::vector<whisper::Transcription> Worker::transcribe(const std::vector<Clip>& clips,
                                                        const whisper::TranscribeOptions& options,
                                                        const std::function<void(double)>& progress) {
+    const Stopwatch stopwatch(*this);
     aborted_ = false;
     executor_.set_should_stop([this] { return aborted_.load(); });
     std::vector<whisper::Transcription> results(clips.size());
@@ -66,6 +83,7 @@ std::vector<whisper::Transcription> Worker::transcribe(const std::vector<Clip>& 
 }
 
 std::vector<Worker::Outcome> Worker::step(const std::vector<whisper::Stream*>& streams) {
+    const Stopwatch stopwatch(*this);
     aborted_ = false;
     std::vector<Outcome> outcomes(streams.size());
     for (size_t i = 0; i < streams.size(); ++i) {
@@ -158,6 +176,9 @@ std::vector<float> Worker::decode(const float* mel, int frames, const std::vecto
     return std::move(request.logits);
 }
 
-Timings Worker::timings() const { return {}; }
+Timings Worker::timings() const {
+    const double encode = encoder_.seconds(), decode = executor_.seconds() - encode;
+    return {encode, decode, busy_ - encode - decode};
+}
 
 }  // namespace stenod

@@ -22,7 +22,9 @@ std::shared_ptr<const whisper::Model> load_model(const std::string& path);
 
 /// Seconds spent since the worker was made.
 struct Timings {
-    double mel = 0, encode = 0, decode = 0, search = 0;
+    double encode = 0;
+    double decode = 0;
+    double other = 0;  ///< mel, rules, search, alignment
 };
 
 /// Samples of one clip.
@@ -60,6 +62,7 @@ public:
     int threads() const { return executor_.threads(); }
 
 private:
+    class Stopwatch;
     void begin(whisper::Stream& stream);
     void decode_steps(const std::vector<whisper::Stream*>& streams, std::vector<Outcome>& outcomes);
 
@@ -70,6 +73,7 @@ private:
     whisper::Pool<whisper::CrossCache> caches_;
     whisper::Pool<whisper::Lane> lanes_;
     std::atomic<bool> aborted_{false};
+    double busy_ = 0;  ///< seconds within `transcribe` and `step`
 };
 
 }  // namespace stenod

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <string>
@@ -166,7 +167,9 @@ void Executor::prepare(Graph& graph) {
 
 void Executor::compute(Graph& graph) {
     if (prepared_ != &graph) throw BackendError("a graph was computed before it was prepared");
+    const auto start = std::chrono::steady_clock::now();
     const ggml_status status = ggml_backend_graph_compute(backend_, graph.nodes());
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (status == GGML_STATUS_ABORTED) throw Aborted("aborted");
     if (status == GGML_STATUS_ALLOC_FAILED) throw OutOfMemory("no memory for the engine's work buffer");
     if (status != GGML_STATUS_SUCCESS) throw BackendError("ggml failed to compute a graph");

@@ -84,6 +84,8 @@ public:
     void set_should_stop(std::function<bool()> should_stop) { should_stop_ = std::move(should_stop); }
 
     int threads() const { return threads_; }
+    /// Seconds spent computing since the executor was made.
+    double seconds() const { return seconds_; }
 
 private:
     static bool stop_requested(void* self);
@@ -94,6 +96,7 @@ private:
     void (*free_pool_)(ggml_threadpool*) = nullptr;
     ggml_gallocr_t scratch_ = nullptr;
     Graph* prepared_ = nullptr;
+    double seconds_ = 0;
     std::function<bool()> should_stop_;
 };
 

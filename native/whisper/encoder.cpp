@@ -126,7 +126,9 @@ void Encoder::encode(const float* mel, int positions, CrossCache& cross) {
         bind(shape.values[i], cross.buffer(), cross.values[i]->data);
     }
     cross.positions = 0;
+    const double before = executor_.seconds();
     executor_.compute(shape.graph);
+    seconds_ += executor_.seconds() - before;
     cross.positions = positions;
 }
 

@@ -32,7 +32,7 @@ public:
 
     /// Lengths are multiples of this many positions (2.56 s), and the whole window.
     static constexpr int kBucket = 128;
-    static constexpr int kShortest = 2 * kBucket;
+    static constexpr int kShortest = 3 * kBucket;
     /// The least length that holds `positions`.
     static int bucket(const Model& model, int positions);
 
@@ -42,6 +42,9 @@ public:
     /// The same, and returns the encoder's output [positions][width].
     std::vector<float> encode_output(const float* mel, int positions, CrossCache& cross);
 
+    /// Seconds spent computing.
+    double seconds() const { return seconds_; }
+
 private:
     struct Shape;
     Shape& shape(int positions);
@@ -50,6 +53,7 @@ private:
     const Model& model_;
     Executor& executor_;
     std::map<int, std::unique_ptr<Shape>> shapes_;
+    double seconds_ = 0;
 };
 
 }  // namespace stenod::whisper

@@ -173,7 +173,8 @@ void Model::read_vocabulary(const GgufFile& file) {
     token = {special("eot"),     special("sot"),      special("translate"), special("transcribe"),
              special("sot_lm"),  special("sot_prev"), special("no_speech"), special("no_timestamps"),
              special("timestamp_begin")};
-    languages = file.string_array("whisper.languages");
+    // A GGUF array cannot be empty: its key is left out.
+    if (file.has("whisper.languages")) languages = file.string_array("whisper.languages");
     if (token.language(static_cast<int>(languages.size())) > vocabulary) {
         file.fail("whisper.languages has more entries than the vocabulary has tokens for");
     }
@@ -182,6 +183,7 @@ void Model::read_vocabulary(const GgufFile& file) {
         file.fail("whisper.token.timestamp_begin leaves no room for the timestamps");
     }
     const auto checked_ids = [&](const char* key) {
+        if (!file.has(key)) return std::vector<int>();
         std::vector<int> ids(file.i32_array(key).begin(), file.i32_array(key).end());
         for (int id : ids) {
             if (id < 0 || id >= vocabulary) file.fail(std::string(key) + " holds " + std::to_string(id));

@@ -58,6 +58,7 @@ void Stream::reset(std::optional<StreamOptions> options) {
     before_.clear();
     committed_.clear();
     previous_.clear();
+    draft_.clear();
     aborted_ = false;
 }
 
@@ -133,9 +134,12 @@ void Stream::begin_step(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lane>& 
     window.previous.insert(window.previous.end(), before_.begin(), before_.end());
     window.language_token = language_token_;
     window.translate = options_.translate;
-    window.timestamps = false;
+    window.timestamps = options_.timestamps;
     window.forced = committed_;
-    window.draft = previous_;
+    if (options_.timestamps && !committed_.empty()) {
+        window.forced.insert(window.forced.begin(), model_.token.timestamp_begin);
+    }
+    window.draft = draft_;
     window.stop_at_loop = true;
     window.max_tokens = most_tokens(hops * kSecondsPerHop);
     if (final_step_ && !anything_committed_) window.temperatures = {0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f};
@@ -149,15 +153,20 @@ void Stream::cancel_step() {
 
 Stream::Hypothesis Stream::read(const WindowResult& window, bool& looping) const {
     Hypothesis hypothesis;
-    hypothesis.tokens = window.tokens;
-    const size_t loop = loop_start(window.tokens);
-    looping = loop < window.tokens.size();
+    for (size_t i = 0; i < window.tokens.size(); ++i) {
+        if (window.tokens[i] >= model_.token.eot) continue;
+        hypothesis.tokens.push_back(window.tokens[i]);
+        hypothesis.places.push_back(i);
+    }
+    const size_t loop = loop_start(hypothesis.tokens);
+    looping = loop < hypothesis.tokens.size();
     if (looping) hypothesis.tokens.resize(std::max(loop, committed_.size()));
-    const double offset = window_start_ * kSecondsPerHop;
+    const auto offset = static_cast<float>(window_start_ * kSecondsPerHop);
     for (size_t i = 0; i < hypothesis.tokens.size(); ++i) {
-        hypothesis.timed.push_back({hypothesis.tokens[i], static_cast<float>(offset + window.times[i].start),
-                                    static_cast<float>(offset + window.times[i].end), std::exp(window.logprobs[i])});
-        hypothesis.focus.push_back(offset + window.focus[i]);
+        const size_t place = hypothesis.places[i];
+        hypothesis.timed.push_back({hypothesis.tokens[i], offset + window.times[place].start,
+                                    offset + window.times[place].end, std::exp(window.logprobs[place])});
+        hypothesis.focus.push_back(offset + window.focus[place]);
     }
     return hypothesis;
 }
@@ -201,6 +210,8 @@ StepResult Stream::end_step() {
     result.tentative.assign(now.timed.begin() + commit, now.timed.end());
     committed_.assign(now.tokens.begin(), now.tokens.begin() + commit);
     previous_.assign(now.tokens.begin() + commit, now.tokens.end());
+    const size_t place = previous_.empty() ? window.tokens.size() : now.places[commit];
+    draft_.assign(window.tokens.begin() + place, window.tokens.end());
     anything_committed_ = anything_committed_ || commit > 0;
     if (!final_step_) trim(now);
     return result;

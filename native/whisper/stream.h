@@ -20,6 +20,7 @@ struct StreamOptions {
     bool translate = false;
     std::string prompt;             ///< text that may have come before
 
+    bool timestamps = true;         ///< decode with timestamp tokens: less prone to loops, more tokens
     double step_s = 0.4;            ///< audio time between hypotheses that may commit
     double first_step_s = 0.8;      ///< audio that the first hypothesis of an utterance has at least
     double attention_distance_s = 0.4;  ///< a committed token looks at least so far back from the audio's end
@@ -72,10 +73,12 @@ public:
     void cancel_step();
 
 private:
+    /// A hypothesis' text: the window's committed tokens first.
     struct Hypothesis {
-        std::vector<int> tokens;  ///< the committed ones of the window first
+        std::vector<int> tokens;
+        std::vector<size_t> places;  ///< index of each in what was decoded, timestamps included
         std::vector<TimedToken> timed;
-        std::vector<double> focus;  ///< seconds of the utterance
+        std::vector<double> focus;   ///< seconds of the utterance
     };
 
     void check(const StreamOptions& options) const;
@@ -107,7 +110,8 @@ private:
     bool final_step_ = false, done_ = false;
     std::vector<int> before_;          ///< committed tokens before the window
     std::vector<int> committed_;       ///< committed tokens in the window
-    std::vector<int> previous_;        ///< last hypothesis, beyond the committed tokens
+    std::vector<int> previous_;        ///< last hypothesis' text beyond the committed tokens
+    std::vector<int> draft_;           ///< the same as it was decoded, timestamps included
     bool anything_committed_ = false;
     Pool<CrossCache>::Pointer cross_;
     std::unique_ptr<WindowDecoding> window_;
