@@ -13,7 +13,7 @@ def timed_words(model: str, clips: Sequence[str], language: str, threads: int) -
     """The words of each clip."""
     worker = Worker(Model(model), threads)
     options = TranscribeOptions(
-        language=language, word_times=True, full_window=True, condition_on_previous_text=False
+        language=language, full_window=True, condition_on_previous_text=False
     )
     references = {}
     for clip in clips:

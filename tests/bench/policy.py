@@ -10,11 +10,11 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from stenod._native import Model, NativeError, StepResult, Stream, StreamOptions, Worker
+from stenod._native import Model, NativeError, Stream, StreamOptions, Worker
 from stenod.segmenter import Audio, Closed, Endpointing, Event, MaxLengthReached, Opened, Segmenter
 from stenod.settings import Segmentation
 from stenod.transcript import Transcript
@@ -26,6 +26,9 @@ from .latency import CLIPS
 from .live import Moment, Report, judge
 from .offline import timed_words
 from .scoring import Score
+
+if TYPE_CHECKING:
+    from stenod._native import StepResult
 
 COLUMNS = (
     "policy", "WER %", "shown p50", "p95", "committed p50", "p95", "final p95", "revised per word", "compute",
@@ -88,7 +91,7 @@ class Playback:
             self._free_at = max(self._heard, self._free_at) + took
             self._show(result)
 
-    def _show(self, result: StepResult) -> None:
+    def _show(self, result: "StepResult") -> None:
         self._transcript.advance(
             result["committed"], result["tentative"], result["language"], final=result["final"]
         )

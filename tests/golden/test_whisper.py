@@ -1,17 +1,19 @@
 """The native Whisper engine against `transformers` with the same weights (see ``make_whisper.py``)."""
 
 import json
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from stenod._native import Model, TranscribeOptions, Transcription, Worker
+from stenod._native import Model, TranscribeOptions, Worker
 
 from ..recordings import find, load
 from . import whisper_cases as cases
-from .model_files import model_file
+
+if TYPE_CHECKING:
+    from stenod._native import Transcription
 
 HERE = Path(__file__).parent
 ARRAYS = np.load(HERE / "whisper.npz")
@@ -27,22 +29,15 @@ TOKENS_DIFFERENT = {"f16": 0.005, "q8_0": 0.03}
 EXACT = "f32"
 TYPES = list(ENCODER_ERROR)
 
+ModelOf = Callable[[str], Model]
+WorkerOf = Callable[[str], Worker]
+
 RUNS = [
     pytest.param(clip, language, mode, id=f"{Path(clip).stem}-{language}-{mode}")
     for clip, told in CLIPS.items()
     for language, modes in told["runs"].items()
     for mode in modes
 ]
-
-
-@cache
-def engine(kind: str) -> Worker:
-    return Worker(Model(str(model_file(kind))))
-
-
-@cache
-def model() -> Model:
-    return Model(str(model_file(EXACT)))
 
 
 def recording(clip: str) -> cases.Floats:
@@ -62,35 +57,35 @@ def expect_sketch(output: cases.Floats, prefix: str, tolerance: float) -> None:
 
 
 @pytest.mark.parametrize("name", [key.removeprefix("mel/") for key in ARRAYS if key.startswith("mel/")])
-def test_log_mel(name: str) -> None:
+def test_log_mel(model_of: ModelOf, name: str) -> None:
     samples, frames = cases.mel_inputs()[name]
-    mel = model().log_mel(samples, frames)
+    mel = model_of(EXACT).log_mel(samples, frames)
     assert mel.shape == (80, frames)
     np.testing.assert_allclose(mel[:, cases.mel_columns(frames)], ARRAYS[f"mel/{name}"], rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("clip", cases.FULL_WINDOWS)
-def test_encoder_full_window(kind: str, clip: str) -> None:
-    output = engine(kind).encode(model().log_mel(load(clip)))
+def test_encoder_full_window(worker_of: WorkerOf, model_of: ModelOf, kind: str, clip: str) -> None:
+    output = worker_of(kind).encode(model_of(kind).log_mel(load(clip)))
     assert output.shape == (1500, 512)
     expect_sketch(output, f"encoder/{clip}", ENCODER_ERROR[kind])
 
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("positions", cases.BUCKETS)
-def test_encoder_bucket(kind: str, positions: int) -> None:
+def test_encoder_bucket(worker_of: WorkerOf, model_of: ModelOf, kind: str, positions: int) -> None:
     frames = 2 * positions
-    output = engine(kind).encode(model().log_mel(cases.long_speech()[: frames * cases.HOP], frames))
+    output = worker_of(kind).encode(model_of(kind).log_mel(cases.long_speech()[: frames * cases.HOP], frames))
     assert output.shape == (positions, 512)
     expect_sketch(output, f"bucket/{positions}", ENCODER_ERROR[kind])
 
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("clip", cases.FULL_WINDOWS)
-def test_logits_of_forced_tokens(kind: str, clip: str) -> None:
+def test_logits_of_forced_tokens(worker_of: WorkerOf, model_of: ModelOf, kind: str, clip: str) -> None:
     tokens = ARRAYS[f"decoder/{clip}/tokens"]
-    logits = engine(kind).decode(model().log_mel(load(clip)), tokens.tolist())
+    logits = worker_of(kind).decode(model_of(kind).log_mel(load(clip)), tokens.tolist())
     assert logits.shape == (len(tokens), 51865)
     expected = ARRAYS[f"decoder/{clip}/columns"]
     assert np.abs(logits[:, :: cases.VOCABULARY_STRIDE] - expected).max() < LOGITS_ERROR[kind]
@@ -100,23 +95,22 @@ def test_logits_of_forced_tokens(kind: str, clip: str) -> None:
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("clip", cases.LANGUAGES)
-def test_language_probabilities(kind: str, clip: str) -> None:
-    probabilities = engine(kind).detect_language(recording(clip))
+def test_language_probabilities(worker_of: WorkerOf, kind: str, clip: str) -> None:
+    probabilities = worker_of(kind).detect_language(recording(clip))
     assert probabilities == pytest.approx(CLIPS[clip]["languages"], abs=PROBABILITY_ERROR[kind])
 
 
-def transcribe(kind: str, clip: str, language: str | None, mode: str) -> Transcription:
+def transcribe(worker: Worker, clip: str, language: str | None, mode: str) -> "Transcription":
     """One greedy pass over one full window, as the reference made it."""
     options = TranscribeOptions(
         language=language,
         timestamps=mode == "timestamps",
-        word_times=True,
         temperatures=[0.0],
         no_speech_threshold=1.0,
         full_window=True,
         speech_evidence=False,
     )
-    return engine(kind).transcribe(recording(clip), options)
+    return worker.transcribe(recording(clip), options)
 
 
 def split_at_timestamps(ids: list[int]) -> list[tuple[float, float | None, list[int]]]:
@@ -134,16 +128,16 @@ def split_at_timestamps(ids: list[int]) -> list[tuple[float, float | None, list[
     return [*segments, (start, None, text)] if text else segments
 
 
-def ids_of(result: Transcription) -> list[list[int]]:
+def ids_of(result: "Transcription") -> list[list[int]]:
     return [[token["id"] for token in segment["tokens"]] for segment in result["segments"]]
 
 
 @pytest.mark.parametrize(("clip", "language", "mode"), RUNS)
-def test_greedy_tokens(clip: str, language: str, mode: str) -> None:
+def test_greedy_tokens(worker_of: WorkerOf, clip: str, language: str, mode: str) -> None:
     told = CLIPS[clip]
     expected = told["runs"][language][mode]
     segments = split_at_timestamps(expected["ids"])
-    result = transcribe(EXACT, clip, language, mode)
+    result = transcribe(worker_of(EXACT), clip, language, mode)
     assert ids_of(result) == [text for _, _, text in segments]
     for segment, (start, end, _) in zip(result["segments"], segments, strict=True):
         if mode == "timestamps":
@@ -154,9 +148,9 @@ def test_greedy_tokens(clip: str, language: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("clip", list(CLIPS))
-def test_detected_language_decodes_the_same(clip: str) -> None:
+def test_detected_language_decodes_the_same(worker_of: WorkerOf, clip: str) -> None:
     told = CLIPS[clip]
-    result = transcribe(EXACT, clip, None, "timestamps")
+    result = transcribe(worker_of(EXACT), clip, None, "timestamps")
     assert result["language"] == told["detected"]
     expected = told["runs"][told["detected"]]["timestamps"]["ids"]
     assert ids_of(result) == [text for _, _, text in split_at_timestamps(expected)]
