@@ -257,12 +257,15 @@ class Session:
             except TimeoutError:
                 if self._utterance is not None:
                     self._utterance.warn_once("slow_input", "audio comes in more slowly than it is spoken")
+        self._changed.set()
         return self._requests.popleft()
 
     def _request(self, request: Request) -> None:
         if self.finishing:
             return
         if isinstance(request, np.ndarray):
+            if not len(request):
+                return
             self._buffered += len(request)
         self._requests.append(request)
         self._changed.set()

@@ -1,0 +1,110 @@
+"""The daemon as a process: its pages, its signals, its ends."""
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from stenod.clients import send
+from stenod.events import Dropped, Ended, Final, SpeechStarted, decode
+from websockets.asyncio.client import connect
+
+from ..streams import clip, pcm
+
+STENOD = Path(sys.executable).with_name("stenod")
+
+
+@contextmanager
+def daemon_process(model: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A daemon of its own, and its address."""
+    command = [STENOD, "serve", "--port", "0", "--model", model, "--threads", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            yield process, process.stderr.readline().split()[-1]
+        finally:
+            process.kill()
+
+
+def get(daemon: str, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(daemon.replace("ws:", "http:") + path, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+@pytest.mark.parametrize(
+    "path", ["/healthz", "/readyz", "/metrics", "/v1/models", "/v1/sessions", "/v1/channels"]
+)
+def test_pages(daemon: str, path: str):
+    status, body = get(daemon, path)
+    assert status == 200
+    assert body
+
+
+def test_the_model_is_told(daemon: str):
+    [model] = json.loads(get(daemon, "/v1/models")[1])["models"]
+    assert model["name"] == "whisper-base"
+    assert "de" in model["languages"]
+
+
+def test_there_is_nothing_elsewhere(daemon: str):
+    assert get(daemon, "/etc/passwd")[0] == 404
+
+
+async def test_an_open_session_and_its_channel_are_listed(daemon: str):
+    async with send(daemon, channel="listed") as sender:
+        async for event in sender:
+            if event.__class__.__name__ == "SessionStarted":
+                break
+        sessions = json.loads((await asyncio.to_thread(get, daemon, "/v1/sessions"))[1])["sessions"]
+        channels = json.loads((await asyncio.to_thread(get, daemon, "/v1/channels"))[1])["channels"]
+    [session] = [session for session in sessions if session["channel"] == "listed"]
+    [channel] = [channel for channel in channels if channel["channel"] == "listed"]
+    assert channel["session"] == session["session"]
+
+
+async def test_sigterm_in_mid_decode_drains_to_the_final_and_tells_everybody(model_path: Path):
+    with daemon_process(model_path) as (process, address):
+        async with connect(f"{address}/v1/channels/room") as reader:
+            async with send(address, channel="room", language="en") as sender:
+                await sender.audio(pcm(clip())[: 3 * 32000])
+                told = []
+                async for event in sender:
+                    told.append(event)
+                    if isinstance(event, SpeechStarted):
+                        process.send_signal(signal.SIGTERM)
+            assert isinstance(told[-2], Final)
+            assert isinstance(told[-1], Ended)
+            assert told[-1].reason == "shutdown"
+            heard = [decode(message) async for message in reader]
+            assert heard[-1] == Dropped("shutdown")
+        assert await asyncio.to_thread(process.wait) == 0
+
+
+def test_a_port_in_use_is_one_line_and_exit_code_5(model_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [STENOD, "serve", "--port", port, "--model", model_path, "--threads", "1"]
+        done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 5
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"stenod: 127.0.0.1:{port}: ")
+
+
+def test_a_foreign_model_file_is_one_line_and_exit_code_3(tmp_path: Path):
+    model = tmp_path / "model.gguf"
+    model.write_bytes(b"GGUF but not really")
+    done = subprocess.run([STENOD, "serve", "--model", model], capture_output=True, text=True)
+    assert done.returncode == 3
+    [line] = done.stderr.splitlines()
+    assert str(model) in line

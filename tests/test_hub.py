@@ -1,0 +1,93 @@
+"""Who may open a session or a channel, and when the daemon is ready."""
+
+from dataclasses import replace
+
+import pytest
+from stenod.audio.pcm import AudioFormat
+from stenod.engine import Engine
+from stenod.events import Ended, SessionStarted
+from stenod.hub import Hub, Refused
+from stenod.overload import Ladder
+from stenod.scheduler import Scheduler
+from stenod.settings import load
+
+from .streams import events_until, open_session
+
+
+async def test_ready_after_an_inference_while_there_is_room(hub: Hub):
+    assert await hub.ready()
+    assert hub.engine.succeeded_at is not None
+
+
+async def test_a_full_daemon_refuses_and_is_not_ready(hub: Hub):
+    hub.settings = load({"limits": {"sessions": 1}})
+    with hub.slot():
+        assert not await hub.ready()
+        with pytest.raises(Refused) as refused, hub.slot():
+            pass
+        assert refused.value.code == "too_many_sessions"
+    with hub.slot():
+        pass
+
+
+async def test_an_overloaded_daemon_refuses(hub: Hub):
+    hub.scheduler.ladder = Ladder()
+    hub.scheduler.ladder.update(lag_s=60, now=0)
+    refusal = hub.refusal()
+    assert refusal is not None
+    assert refusal.code == "too_many_sessions"
+
+
+async def test_a_daemon_that_shuts_down_refuses(hub: Hub):
+    await hub.drain("shutdown", 1)
+    refusal = hub.refusal()
+    assert refusal is not None
+    assert refusal.code == "shutting_down"
+
+
+async def test_without_a_scheduler_nothing_is_accepted(engine: Engine):
+    scheduler = Scheduler(engine, 1, 60)
+    scheduler.running = False
+    refusal = Hub(load({}), engine, scheduler).refusal()
+    assert refusal is not None
+    assert refusal.code == "engine_failed"
+
+
+async def test_an_unknown_language_is_refused_with_those_there_are(hub: Hub):
+    with pytest.raises(Refused, match=r"it knows .*de.*en") as refused:
+        await hub.open(AudioFormat(), replace(hub.defaults, language="xx"), None)
+    assert (refused.value.code, refused.value.field) == ("bad_field", "language")
+
+
+async def test_one_source_a_channel(hub: Hub):
+    session, _ = await open_session(hub, channel="room")
+    with pytest.raises(Refused) as refused:
+        await hub.open(AudioFormat(), hub.defaults, "room")
+    assert refused.value.code == "channel_busy"
+    session.finish()
+    await hub.ended(session)
+    await open_session(hub, channel="room")
+
+
+async def test_taking_over_ends_the_old_session_first(hub: Hub):
+    reader = hub.channel("room").attach()
+    await open_session(hub, channel="room")
+    new = await hub.open(AudioFormat(), hub.defaults, "room", take_over=True)
+    hub.start(new)
+    old = await events_until(reader, Ended)
+    assert isinstance(old[-1], Ended)
+    assert old[-1].reason == "expired"
+    started = (await events_until(reader, SessionStarted))[-1]
+    assert isinstance(started, SessionStarted)
+    assert started.session == new.id
+
+
+async def test_only_channels_that_nobody_uses_make_room(hub: Hub):
+    hub.settings = load({"limits": {"channels": 2}})
+    used = hub.channel("used")
+    used.attach()
+    hub.channel("idle")
+    hub.channel("new").attach()
+    assert list(hub.channels) == ["used", "new"]
+    with pytest.raises(Refused):
+        hub.channel("one more")
