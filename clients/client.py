@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosedError
 
 from .. import events
 
@@ -53,10 +54,12 @@ class Sender:
         """No more audio: the events up to ``ended`` follow."""
         await self._message("finish")
 
-    async def __aiter__(self) -> AsyncIterator[events.AnyEvent]:
-        """The session's events, until the connection is closed."""
-        async for message in self._socket:
-            yield events.decode(message)
+    def __aiter__(self) -> AsyncIterator[events.AnyEvent]:
+        """The session's events, until the daemon closes the connection.
+
+        Raises ``websockets.exceptions.ConnectionClosedError`` if the connection is lost.
+        """
+        return _events(self._socket)
 
     async def _message(self, kind: str, **fields: Any) -> None:
         await self._socket.send(json.dumps({"type": kind, **fields}))
@@ -85,8 +88,21 @@ async def send(
 async def follow(
     url: str, channel: str, *, only: str | None = None, since: str | None = None
 ) -> AsyncIterator[events.AnyEvent]:
-    """The events of a channel, from a snapshot or a cursor on, until the daemon drops us."""
+    """The events of a channel, from a snapshot or a cursor on, until the daemon drops us.
+
+    Raises as ``send`` and its iteration do.
+    """
     query = urlencode({key: value for key, value in (("only", only), ("since", since)) if value is not None})
     async with connect(f"{url}/v1/channels/{channel}?{query}", compression=None) as socket:
+        async for event in _events(socket):
+            yield event
+
+
+async def _events(socket: ClientConnection) -> AsyncIterator[events.AnyEvent]:
+    try:
         async for message in socket:
             yield events.decode(message)
+    except ConnectionClosedError as error:
+        if error.rcvd is None:
+            raise
+        # The daemon closed it, for a reason that its last event told.
