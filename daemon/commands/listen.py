@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from ..audio.microphone import Back, Item, Lost, Microphone, Overflow, Sound
 from ..audio.pcm import AudioFormat
-from ..clients import Sender, send  # type: ignore[import-not-found] # clients/, once installed
+from ..clients import Sender, send
 from ..events import Ended
 from ..hub import running
 from ..server.app import AddressError
@@ -60,9 +60,9 @@ async def _through_daemon(
     """Raises ``OSError`` where no daemon answers, ``AddressError`` where one refuses."""
     url = f"ws://{settings.server.host}:{settings.server.port}"
     chosen = settings.session
-    start = {"language": chosen.language, "task": chosen.task, "prompt": chosen.prompt}
+    opening = send(url, encoding="f32le", language=chosen.language, task=chosen.task, prompt=chosen.prompt)
     try:
-        async with send(url, encoding="f32le", **start) as sender:
+        async with opening as sender:
             showing = asyncio.create_task(_show(sender, text))
             await _feed_until(stop, showing, microphone, lambda item: _send(sender, item))
             await sender.finish()
