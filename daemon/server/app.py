@@ -122,10 +122,10 @@ class Daemon:
 
     async def _shut_down(self, hub: Hub, sources: list[asyncio.Task[None]]) -> None:
         logger.info("shutting down: %d sessions to drain", len(hub.sessions))
+        await hub.drain("shutdown", self._settings.server.shutdown_deadline_s)
         for source in sources:
             source.cancel()
         await asyncio.gather(*sources, return_exceptions=True)
-        await hub.drain("shutdown", self._settings.server.shutdown_deadline_s)
         if self._handlers:
             await asyncio.wait(self._handlers, timeout=native.CLOSE_S)
 
