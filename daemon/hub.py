@@ -40,7 +40,8 @@ class Hub:
         self.settings = settings
         self.engine = engine
         self.scheduler = scheduler
-        self.closing = False
+        self.closing = asyncio.Event()
+        """Set once no further session is accepted."""
         self.channels: dict[str, Channel] = {}
         self.sessions: dict[str, Session] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -62,7 +63,7 @@ class Hub:
 
     def refusal(self) -> Refused | None:
         """Why no further session can be opened now; None if one can."""
-        if self.closing:
+        if self.closing.is_set():
             return Refused("shutting_down", "the daemon is shutting down: try again later")
         if not self.scheduler.running:
             return Refused("engine_failed", "the engine does not run: restart the daemon")
@@ -156,7 +157,7 @@ class Hub:
 
     async def drain(self, reason: EndReason, deadline_s: float) -> None:
         """No new sessions; those there are get their finals within the deadline, then all are ended."""
-        self.closing = True
+        self.closing.set()
         for session in self.sessions.values():
             session.finish(reason)
         tasks = set(self._tasks.values())

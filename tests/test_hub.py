@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from stenod.audio.pcm import AudioFormat
 from stenod.engine import Engine
-from stenod.events import Ended, SessionStarted
+from stenod.events import Ended, Overload, SessionStarted
 from stenod.hub import Hub, Refused
 from stenod.overload import Ladder
 from stenod.scheduler import Scheduler
@@ -91,3 +91,10 @@ async def test_only_channels_that_nobody_uses_make_room(hub: Hub):
     assert list(hub.channels) == ["used", "new"]
     with pytest.raises(Refused):
         hub.channel("one more")
+
+
+async def test_overload_is_told_to_every_session(hub: Hub):
+    senders = [(await open_session(hub))[1] for _ in range(2)]
+    hub.scheduler.on_overload(Overload(1.5, "fewer_partials"))
+    for sender in senders:
+        assert (await events_until(sender, Overload))[-1] == Overload(1.5, "fewer_partials")

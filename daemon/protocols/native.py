@@ -148,15 +148,49 @@ class StreamConnection:
     def __init__(self, socket: ServerConnection, hub: Hub) -> None:
         self._socket = socket
         self._hub = hub
+        self._session: Session | None = None
 
     async def serve(self) -> None:
         """From the first message to the close frame."""
+        watching = asyncio.create_task(self._watch())
         try:
             with self._hub.slot():
-                if (opened := await self._open()) is not None:
-                    await self._run(*opened)
+                if (opened := await self._open_in_time()) is not None:
+                    self._session, audio = opened
+                    await self._run(self._session, audio)
         except Refused as refused:
             await self._refuse(refused)
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+
+    async def _watch(self) -> None:
+        """Ends what a client began that is gone without a word."""
+        server = self._hub.settings.server
+        await keep_alive(
+            self._socket,
+            server.ping_s,
+            server.idle_s,
+            lambda: self._session is not None and self._session.holding_back,
+        )
+        if self._session is None:
+            await self._socket.close()
+        else:
+            self._session.finish("idle")
+
+    async def _open_in_time(self) -> tuple[Session, bytes] | None:
+        """As ``_open``, unless the daemon shuts down before the client has said what it wants."""
+        opening = asyncio.create_task(self._open())
+        closing = asyncio.create_task(self._hub.closing.wait())
+        try:
+            await asyncio.wait({opening, closing}, return_when=asyncio.FIRST_COMPLETED)
+            if not opening.done():
+                raise Refused("shutting_down", "the daemon is shutting down: try again later")
+            return opening.result()
+        finally:
+            opening.cancel()
+            closing.cancel()
+            await asyncio.wait({opening, closing})
 
     async def _refuse(self, refused: Refused) -> None:
         await self._socket.send(encode(error_of(refused, fatal=True)), text=True)
@@ -213,10 +247,7 @@ class StreamConnection:
         session.answer(Started(session.id, "", 0.0, told))
         self._hub.start(session)
         sending = asyncio.create_task(self._send(session, sender))
-        others = [
-            asyncio.create_task(self._receive(session, audio)),
-            asyncio.create_task(self._watch(session)),
-        ]
+        receiving = asyncio.create_task(self._receive(session, audio))
         try:
             await self._hub.ended(session)
             sender.close()
@@ -224,9 +255,9 @@ class StreamConnection:
         finally:
             session.finish("expired")
             session.channel.unsubscribe(sender)
-            for task in (sending, *others):
-                task.cancel()
-            await asyncio.gather(sending, *others, return_exceptions=True)
+            sending.cancel()
+            receiving.cancel()
+            await asyncio.wait({sending, receiving})
         await self._socket.close(CLOSE_CODES.get(session.end_reason or "", 1001))
 
     async def _send(self, session: Session, sender: Subscription) -> None:
@@ -259,12 +290,6 @@ class StreamConnection:
         except ConnectionClosed:
             pass  # lost rather than closed: the same holds
         session.finish("expired")
-
-    async def _watch(self, session: Session) -> None:
-        """Ends the session of a client that is gone without a word."""
-        server = self._hub.settings.server
-        await keep_alive(self._socket, server.ping_s, server.idle_s, lambda: session.holding_back)
-        session.finish("idle")
 
     def _answer(self, session: Session, text: str) -> None:
         try:

@@ -58,7 +58,7 @@ def admit(hub: Hub, request: Request) -> None:
         raise refusal
     if path.startswith(CHANNEL_PATH):
         channel_request(request.path)
-        if hub.closing:
+        if hub.closing.is_set():
             raise Refused("shutting_down", "the daemon is shutting down: try again later")
         if sum(channel.subscribers for channel in hub.channels.values()) >= hub.settings.limits.subscribers:
             raise Refused("too_many_sessions", "all places of subscribers are taken: try again later")

@@ -1,7 +1,10 @@
 """The native protocol against a daemon that runs: both directions, and everything that can be wrong."""
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,8 @@ from stenod.events import (
 from stenod.hub import Refused
 from stenod.protocols.native import Configure, FlushMessage, Message, configured, parse
 from stenod.segmenter import Endpointing
+from stenod.server.app import Daemon
+from stenod.settings import load
 from stenod.utterance import Configuration
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -38,7 +43,10 @@ def refusal(text: str) -> Refused:
     return refused.value
 
 
-@pytest.mark.parametrize("text", ["", "{", "nonsense", '{"type":"start"', "{\"x\":" * 100_000, '{"type":NaN}'])
+DEEP = '{"x":' * 100_000
+
+
+@pytest.mark.parametrize("text", ["", "{", "nonsense", '{"type":"start"', DEEP, '{"type":NaN}'])
 def test_what_is_no_json_is_bad_json(text: str):
     assert refusal(text).code == "bad_json"
 
@@ -321,3 +329,47 @@ async def test_clients_are_answered_while_the_engine_is_busy(daemon: str):
             await (await other.ping())
         await say(busy, {"type": "finish"})
         assert isinstance((await rest(busy))[-1], Ended)
+
+
+@asynccontextmanager
+async def own_daemon(model_path: Path, **server: float) -> AsyncIterator[tuple[Daemon, str]]:
+    """A daemon of its own, in this loop."""
+    engine = {"model": str(model_path), "threads": 1}
+    running = Daemon(load({"server": {"port": 0, **server}, "engine": engine}))
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(running.run(address.set_result))
+    await asyncio.wait({task, address}, return_when=asyncio.FIRST_COMPLETED)
+    yield running, address.result()
+    running.stop()
+    await task
+
+
+async def test_a_client_that_is_gone_without_a_word_is_ended_with_idle(model_path: Path):
+    async with (
+        own_daemon(model_path, ping_s=0.01, idle_s=0.1) as (_, address),
+        connect(f"{address}/v1/channels/room") as reader,
+        connect(f"{address}/v1/stream") as gone,
+    ):
+        await say(gone, {"type": "start", "channel": "room"})
+        await until(gone, SessionStarted)
+        gone.transport.pause_reading()  # answers no ping any more
+        ended = (await until(reader, Ended))[-1]
+        assert isinstance(ended, Ended)
+        assert ended.reason == "idle"
+        gone.transport.abort()
+
+
+async def test_clients_that_have_not_begun_do_not_delay_a_shutdown(model_path: Path):
+    async with own_daemon(model_path) as (running, address), connect(f"{address}/v1/stream") as socket:
+        running.stop()
+        assert errors(await rest(socket)) == [("shutting_down", True)]
+
+
+async def test_a_client_that_does_not_read_its_events_does_not_stop_the_others(daemon: str):
+    async with connect(f"{daemon}/v1/channels/crowd") as stalled, connect(f"{daemon}/v1/stream") as source:
+        stalled.transport.pause_reading()
+        await say(
+            source, {"type": "start", "channel": "crowd", "language": "en"}, pcm(clip()), {"type": "finish"}
+        )
+        assert plain(finals(await rest(source))[0].text) == SAID
+        stalled.transport.abort()
