@@ -12,8 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from ..audio.microphone import Back, Item, Lost, Microphone, Overflow, Sound
 from ..audio.pcm import AudioFormat
-# clients/ is part of the installed package; a type checker that looks at daemon/ does not see it.
-from ..clients import Sender, send  # type: ignore[import-not-found]
+from ..clients import Sender, send
 from ..events import Ended
 from ..hub import running
 from ..server.app import AddressError
