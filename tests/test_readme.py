@@ -114,7 +114,7 @@ def test_program(program: str, serving: str, environment: dict[str, str]) -> Non
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "country" in done.stdout
+    assert "modern" in done.stdout
 
 
 def test_all_settings_with_their_defaults() -> None:
