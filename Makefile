@@ -7,7 +7,7 @@ PYTHON = python3
 VENV = .venv
 RECORDINGS = tests/data/en_read/jfk.flac tests/data/en_read/ljspeech/LJ001-0001.flac \
              tests/data/multi/de/kerstin/de_rhasspy-0155.flac
-SOURCES = $(shell find daemon clients native -type f -not -name '*.pyc') pyproject.toml README.md LICENSE
+SOURCES = $(shell find daemon clients native -type f -not -name '*.pyc') pyproject.toml
 
 export PYTHON
 .NOTPARALLEL:
