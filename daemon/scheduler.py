@@ -43,13 +43,14 @@ class EngineFailed(Exception):
     """The engine could not go on with a stream; the message says why."""
 
 
-def next_deadline(now: float, previous: float, step_s: float) -> float:
-    """When a step that became due now should be done.
+def next_deadline(now: float, previous: float, step_s: float, *, waited: bool) -> float:
+    """When a step should be done; ``waited``: it was due already while the one before it was made.
 
     Steps are owed at the pace of real time: audio that comes faster (a file, a burst after a stall) is
     worked on whenever there is time, but does not push aside those who are speaking, and is no lag.
     """
-    return max(now, min(previous + step_s, now + LEAD_S))
+    owed = min(previous + step_s, now + LEAD_S)
+    return owed if waited else max(now, owed)
 
 
 class Lane:
@@ -191,11 +192,11 @@ class Scheduler:
         """The lane was closed."""
         self._lanes.discard(lane)
 
-    def consider(self, lane: Lane) -> None:
-        """Puts a lane in line if a step of it is due."""
+    def consider(self, lane: Lane, *, waited: bool = False) -> None:
+        """Puts a lane in line if a step of it is due; ``waited`` as of ``next_deadline``."""
         if lane.stepping or lane in self._waiting or lane.failed or not lane.behind:
             return
-        lane.deadline = next_deadline(time.monotonic(), lane.deadline, lane.pace_s)
+        lane.deadline = next_deadline(time.monotonic(), lane.deadline, lane.pace_s, waited=waited)
         self._tickets += 1
         heapq.heappush(self._line, (lane.deadline, self._tickets, lane))
         self._waiting.add(lane)
@@ -239,7 +240,7 @@ class Scheduler:
                     lane.alone = False
                     lane.deliver(result)
                 lane.nudge()
-                self.consider(lane)
+                self.consider(lane, waited=True)
 
     def _take(self) -> list[Lane]:
         """The lanes whose deadlines are nearest, at most a batch of them."""
