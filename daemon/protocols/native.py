@@ -167,16 +167,14 @@ class StreamConnection:
     async def _watch(self) -> None:
         """Ends what a client began that is gone without a word."""
         server = self._hub.settings.server
-        await keep_alive(
-            self._socket,
-            server.ping_s,
-            server.idle_s,
-            lambda: self._session is not None and self._session.holding_back,
-        )
+        await keep_alive(self._socket, server.ping_s, server.idle_s, self._received)
         if self._session is None:
             await self._socket.close()
         else:
             self._session.finish("idle")
+
+    def _received(self) -> int:
+        return self._session.received_frames if self._session else 0
 
     async def _open_in_time(self) -> tuple[Session, bytes] | None:
         """As ``_open``, unless the daemon shuts down before the client has said what it wants."""
@@ -346,16 +344,21 @@ async def read_channel(
 
 
 async def keep_alive(
-    socket: ServerConnection, ping_s: float, idle_s: float, held_back: Callable[[], bool] = lambda: False
+    socket: ServerConnection, ping_s: float, idle_s: float, received: Callable[[], int] = lambda: 0
 ) -> None:
-    """Pings a client and returns when it is gone: no pong for ``idle_s``, although we are reading."""
+    """Pings a client and returns when it is gone: for ``idle_s`` neither a pong nor anything else came.
+
+    A pong can be long in coming from a client that we are holding back: it waits behind the client's audio.
+    """
     try:
         while True:
             await asyncio.sleep(ping_s)
-            pong = await socket.ping()
-            while not (await asyncio.wait({asyncio.ensure_future(pong)}, timeout=idle_s))[0]:
-                if not held_back():
+            pong = asyncio.ensure_future(await socket.ping())
+            so_far = received()
+            while not (await asyncio.wait({pong}, timeout=idle_s))[0]:
+                if received() == so_far:
                     return
+                so_far = received()
     except ConnectionClosed:
         return
 
