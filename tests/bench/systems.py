@@ -8,12 +8,11 @@ import json
 import subprocess
 import sys
 import time
-from collections import Counter
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +22,19 @@ from ..recordings import find, load
 Samples = NDArray[np.float32]
 
 
-class System(Protocol):
+class System(ABC):
     """A loaded system."""
 
-    stages: Counter[str]
-    """Seconds spent per stage so far, where the system tells."""
-
+    @abstractmethod
     def transcribe(self, path: str, samples: Samples, language: str) -> str:
         """The text of a recording: greedy, language forced, no temperature fallback, no voice detection."""
 
+    def stages(self) -> dict[str, float]:
+        """Seconds spent per stage so far, where the system tells."""
+        return {}
 
-class Stenod:
+
+class Stenod(System):
     """Our engine, given the whole file, always with the 30 s window that the model was trained on."""
 
     full_window = True
@@ -42,7 +43,6 @@ class Stenod:
         from stenod._native import Model, Worker
 
         self.worker = Worker(Model(model), threads)
-        self.stages: Counter[str] = Counter()
 
     def transcribe(self, path: str, samples: Samples, language: str) -> str:
         from stenod._native import TranscribeOptions
@@ -58,9 +58,11 @@ class Stenod:
                 speech_evidence=False,
             ),
         )
-        self.stages.update(result["timings"])
         text = b"".join(token["text"] for segment in result["segments"] for token in segment["tokens"])
         return text.decode(errors="replace")
+
+    def stages(self) -> dict[str, float]:
+        return self.worker.timings
 
 
 class StenodBucketed(Stenod):
@@ -69,12 +71,11 @@ class StenodBucketed(Stenod):
     full_window = False
 
 
-class StenodCommand:
+class StenodCommand(System):
     """``stenod transcribe`` as users get it: cut into utterances by the voice detector."""
 
     def __init__(self, model: str, threads: int) -> None:
         self.model, self.threads = model, threads
-        self.stages: Counter[str] = Counter()
 
     def transcribe(self, path: str, samples: Samples, language: str) -> str:
         command = [Path(sys.executable).with_name("stenod"), "transcribe", "--model", self.model]
@@ -85,7 +86,7 @@ class StenodCommand:
         return str(json.loads(done.stdout)["text"])
 
 
-class StenodStreaming:
+class StenodStreaming(System):
     """Our daemon, fed over the websocket as fast as it takes the audio."""
 
     def __init__(self, model: str, threads: int) -> None:
@@ -94,7 +95,6 @@ class StenodStreaming:
         self._play = play
         self._running = ExitStack()
         self.address = self._running.enter_context(serving(model, threads))
-        self.stages: Counter[str] = Counter()
 
     def transcribe(self, path: str, samples: Samples, language: str) -> str:
         return asyncio.run(self._play(self.address, samples, language, real_time=False)).text
@@ -103,7 +103,7 @@ class StenodStreaming:
         self._running.close()
 
 
-class FasterWhisper:
+class FasterWhisper(System):
     """faster-whisper (CTranslate2)."""
 
     compute_type = "float32"
@@ -112,7 +112,6 @@ class FasterWhisper:
         from faster_whisper import WhisperModel
 
         self.model = WhisperModel(model, device="cpu", compute_type=self.compute_type, cpu_threads=threads)
-        self.stages: Counter[str] = Counter()
 
     def transcribe(self, path: str, samples: Samples, language: str) -> str:
         segments, _ = self.model.transcribe(
@@ -128,7 +127,7 @@ class FasterWhisperInt8(FasterWhisper):
     compute_type = "int8"
 
 
-class WhisperCpp:
+class WhisperCpp(System):
     """whisper.cpp, by pywhispercpp."""
 
     def __init__(self, model: str, threads: int) -> None:
@@ -138,7 +137,6 @@ class WhisperCpp:
             model, n_threads=threads, redirect_whispercpp_logs_to=None, print_progress=False,
             temperature=0.0, temperature_inc=0.0, no_context=True,
         )  # fmt: skip
-        self.stages: Counter[str] = Counter()
 
     def transcribe(self, path: str, samples: Samples, language: str) -> str:
         return " ".join(segment.text for segment in self.model.transcribe(samples, language=language))
@@ -194,12 +192,12 @@ def perform(system: str, job: Job) -> Outcome:
     clips = [(path, load(path), language) for path, language in job.clips]
     if job.warm_up:
         loaded.transcribe(*clips[0])
-        loaded.stages.clear()
+    before = loaded.stages()
     for path, samples, language in clips:
         began = time.perf_counter()
         outcome.texts[path] = loaded.transcribe(path, samples, language).strip()
         outcome.seconds += time.perf_counter() - began
-    outcome.stages = dict(loaded.stages)
+    outcome.stages = {stage: spent - before[stage] for stage, spent in loaded.stages().items()}
     outcome.peak_bytes = peak_memory()
     return outcome
 

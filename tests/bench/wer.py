@@ -6,6 +6,7 @@ Texts are kept in ``--results``, a file a system: a rerun transcribes only what 
 """
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from .systems import Job, run
 
 READ_AND_SPOKEN = ("en_read", "en_long", "en_conv", "telephone_8k", "en_short")
 ENGLISH = "English"
+BATCH = 20
+"""Recordings transcribed before their texts are stored."""
 Texts = dict[str, str]
 
 
@@ -38,9 +41,9 @@ def transcribe_missing(system: str, clips: Sequence[Recording], store: Path, thr
     """The system's text of every clip; what was transcribed is added to ``store``."""
     texts: Texts = json.loads(store.read_text()) if store.exists() else {}
     missing = [(clip.path, clip.language) for clip in clips if clip.path not in texts]
-    if missing:
-        print(f"{system}: {len(missing)} recordings")
-        texts |= run(system, Job(missing, threads)).texts
+    for start in range(0, len(missing), BATCH):
+        print(f"{system}: {len(missing) - start} recordings to go", file=sys.stderr)
+        texts |= run(system, Job(missing[start : start + BATCH], threads)).texts
         store.write_text(json.dumps(texts, ensure_ascii=False, indent=0))
     return texts
 
