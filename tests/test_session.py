@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stenod import events
+from stenod import events, session
 from stenod.engine import Engine
 from stenod.events import (
     Commit,
@@ -68,6 +68,8 @@ def assert_in_order(told: Sequence[Event]) -> None:
             case Final() | Discarded():
                 assert state == "ended"
                 state = "between"
+                if isinstance(event, Final):
+                    assert event.text.startswith(committed(sequence, event.utterance))
             case Gap():
                 pass
             case _:
@@ -177,34 +179,34 @@ async def test_a_clip_without_silence_around_it_keeps_its_first_and_last_word(hu
 
 
 async def test_flush_ends_the_utterance_and_the_stream_goes_on(hub: Hub):
-    session, sender = await open_session(hub)
+    source, sender = await open_session(hub)
     speech = clip()[: -len(SILENCE)]
-    await session.push(speech)
-    session.flush("here")
+    await source.push(speech)
+    source.flush("here")
     first = await events_until(sender, Flushed)
     assert isinstance(first[-2], Final)
     assert first[-1] == Flushed("here")
     ends = [event.reason for event in first if isinstance(event, SpeechEnded)]
     assert ends == ["flush"]
-    await session.push(speech)
-    session.finish()
+    await source.push(speech)
+    source.finish()
     rest = await events_until(sender)
     assert plain(finals(rest)[0].text) == plain(finals(first)[0].text) == SAID
     assert_in_order([*first, *rest])
 
 
 async def test_flush_with_no_utterance_open_is_answered_at_once(hub: Hub):
-    session, sender = await open_session(hub)
-    session.flush()
+    source, sender = await open_session(hub)
+    source.flush()
     assert (await events_until(sender, Flushed))[-1] == Flushed(None)
 
 
 async def test_clear_forgets_the_open_utterance(hub: Hub):
-    session, sender = await open_session(hub)
-    await session.push(clip()[: -len(SILENCE)])
-    session.clear()
-    await session.push(clip(OTHER_CLIP))
-    session.finish()
+    source, sender = await open_session(hub)
+    await source.push(clip()[: -len(SILENCE)])
+    source.clear()
+    await source.push(clip(OTHER_CLIP))
+    source.finish()
     told = await events_until(sender)
     assert_in_order(told)
     [discarded] = [event for event in told if isinstance(event, Discarded)]
@@ -215,16 +217,16 @@ async def test_clear_forgets_the_open_utterance(hub: Hub):
 
 
 async def test_clear_with_no_utterance_open_tells_nothing(hub: Hub):
-    told = await transcribe(hub, SILENCE[:0], before_finish=lambda session: session.clear())
+    told = await transcribe(hub, SILENCE[:0], before_finish=lambda source: source.clear())
     assert kinds(told) == [SessionStarted, Ended]
 
 
 async def test_the_audio_clock_goes_on_over_a_gap(hub: Hub):
-    session, sender = await open_session(hub)
-    await session.push(clip())
-    session.gap(160_000)
-    await session.push(clip())
-    session.finish()
+    source, sender = await open_session(hub)
+    await source.push(clip())
+    source.gap(160_000)
+    await source.push(clip())
+    source.finish()
     told = await events_until(sender)
     assert_in_order(told)
     [gap] = [event for event in told if isinstance(event, Gap)]
@@ -235,13 +237,13 @@ async def test_the_audio_clock_goes_on_over_a_gap(hub: Hub):
 
 
 async def test_a_change_holds_from_the_next_utterance_on(hub: Hub):
-    session, sender = await open_session(hub)
+    source, sender = await open_session(hub)
     speech = clip()
-    await session.push(speech[:24000])
-    session.configure(replace(session.configuration, words=True))
-    await session.push(speech[24000:])
-    await session.push(speech)
-    session.finish()
+    await source.push(speech[:24000])
+    source.configure(replace(source.configuration, words=True))
+    await source.push(speech[24000:])
+    await source.push(speech)
+    source.finish()
     first, second = finals(await events_until(sender))
     assert first.words is None
     assert second.words is not None
@@ -269,14 +271,14 @@ async def test_an_utterance_that_is_too_long_is_cut_and_nothing_lost_or_said_twi
 
 
 async def test_a_sender_faster_than_the_engine_waits_and_nothing_is_dropped(hub: Hub):
-    session, sender = await open_session(hub)
+    source, sender = await open_session(hub)
     speech = np.tile(clip(), 3)
-    sending = asyncio.create_task(session.push(speech))
+    sending = asyncio.create_task(source.push(speech))
     first = await events_until(sender, SpeechStarted)
-    assert session.holding_back
+    assert source.holding_back
     assert not sending.done()
     await sending
-    session.finish()
+    source.finish()
     told = [*first, *await events_until(sender)]
     assert len(finals(told)) == 3
     assert isinstance(told[-1], Ended)
@@ -284,12 +286,12 @@ async def test_a_sender_faster_than_the_engine_waits_and_nothing_is_dropped(hub:
 
 
 async def test_many_requests_hold_their_sender_back(hub: Hub):
-    session, sender = await open_session(hub)
+    source, sender = await open_session(hub)
     for _ in range(MOST_REQUESTS + 1):
-        session.clear()
-    assert session.holding_back
-    await session.room()
-    session.finish()
+        source.clear()
+    assert source.holding_back
+    await source.room()
+    source.finish()
     assert kinds(await events_until(sender)) == [SessionStarted, Ended]
 
 
@@ -305,8 +307,8 @@ async def test_a_stuck_decode_ends_that_session_alone(engine: Engine):
 
 
 async def test_a_cancelled_session_keeps_what_was_committed(hub: Hub):
-    session, sender = await open_session(hub)
-    await session.push(recordings.load("en_read/jfk.flac"))
+    source, sender = await open_session(hub)
+    await source.push(recordings.load("en_read/jfk.flac"))
     before = await events_until(sender, Commit)
     await hub.drain("shutdown", 0)
     told = [*before, *await events_until(sender)]
@@ -317,8 +319,8 @@ async def test_a_cancelled_session_keeps_what_was_committed(hub: Hub):
 
 
 async def test_draining_gives_the_finals_of_what_was_accepted(hub: Hub):
-    session, sender = await open_session(hub)
-    await session.push(clip())
+    source, sender = await open_session(hub)
+    await source.push(clip())
     await hub.drain("shutdown", 60)
     told = await events_until(sender)
     assert plain(finals(told)[0].text) == SAID
@@ -328,3 +330,14 @@ async def test_draining_gives_the_finals_of_what_was_accepted(hub: Hub):
 async def test_a_detected_language_is_kept(hub: Hub):
     told = await transcribe(hub, np.concatenate([clip("multi/de/kerstin/de_rhasspy-0155.flac"), clip()]))
     assert [final.language for final in finals(told)] == ["de", "de"]
+
+
+async def test_audio_that_stops_inside_an_utterance_is_told(hub: Hub, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(session, "SLOW_INPUT_S", 0.01)
+    stalled, sender = await open_session(hub)
+    await stalled.push(clip()[:32000])
+    warning = (await events_until(sender, events.Warning))[-1]
+    assert isinstance(warning, events.Warning)
+    assert warning.code == "slow_input"
+    stalled.finish()
+    assert finals(await events_until(sender))
