@@ -78,11 +78,9 @@ class StenodCommand(System):
         self.model, self.threads = model, threads
 
     def transcribe(self, path: str, samples: Samples, language: str) -> str:
-        command = [Path(sys.executable).with_name("stenod"), "transcribe", "--model", self.model]
-        done = subprocess.run(
-            [*command, "--language", language, "--format", "json", str(find(path))],
-            check=True, stdout=subprocess.PIPE,
-        )  # fmt: skip
+        command = [str(Path(sys.executable).with_name("stenod")), "transcribe", "--format", "json"]
+        settings = ["--model", self.model, "--threads", str(self.threads), "--language", language]
+        done = subprocess.run([*command, *settings, str(find(path))], check=True, stdout=subprocess.PIPE)
         return str(json.loads(done.stdout)["text"])
 
 
