@@ -110,7 +110,6 @@ StreamOptions stream_options(const py::kwargs& kwargs) {
     fields.take_language(options.language);
     fields.take_task(options.translate);
     fields.take("prompt", options.prompt);
-    fields.take("timestamps", options.timestamps);
     fields.take("step_s", options.step_s);
     fields.take("first_step_s", options.first_step_s);
     fields.take("attention_distance_s", options.attention_distance_s);
@@ -118,7 +117,6 @@ StreamOptions stream_options(const py::kwargs& kwargs) {
     fields.take("keep_s", options.keep_s);
     fields.take("longest_window_s", options.longest_window_s);
     fields.take("least_avg_logprob", options.least_avg_logprob);
-    fields.take("most_no_speech_prob", options.most_no_speech_prob);
     fields.done();
     return options;
 }

@@ -1,6 +1,9 @@
 #pragma once
 
-#include "whisper/window.h"
+#include <cstddef>
+#include <vector>
+
+#include "whisper/model.h"
 
 namespace stenod::whisper {
 
@@ -10,8 +13,12 @@ constexpr int kTrailingSilence = 50;
 /// How many tokens so many seconds of audio can hold: bounds the work on audio that makes the model ramble.
 int most_tokens(double seconds);
 
+/// Whether the tokens' tail repeats itself; then the first index that belongs to a repetition, else tokens.size().
+size_t loop_start(const std::vector<int>& tokens);
+
 /// Whether somebody was heard to speak, by the decoder's own account. What is written over noise or music has
-/// less of it than what is written over a voice.
-bool speech_evident(const Model& model, const WindowResult& window);
+/// less of it than what is written over a voice. `avg_logprob` is that of the whole text.
+bool speech_evident(const Model& model, const std::vector<int>& tokens, const std::vector<float>& logprobs,
+                    float avg_logprob, float no_speech_prob);
 
 }  // namespace stenod::whisper

@@ -61,6 +61,7 @@ void LongForm::begin_window(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lan
     window.logprob_threshold = options_.logprob_threshold;
     window.no_speech_threshold = options_.no_speech_threshold;
     window.max_tokens = most_tokens(window_frames_ * kSecondsPerHop);
+    window.speech_evidence = options_.speech_evidence;
     window.seed = options_.seed;
     window_ = std::make_unique<WindowDecoding>(model_, *cross_, audio, lanes, std::move(window));
 }
@@ -72,7 +73,7 @@ void LongForm::end_window() {
     language_token_ = window.language_token;
     const bool silent = window.no_speech_prob > options_.no_speech_threshold &&
                         window.avg_logprob < options_.logprob_threshold;
-    if (silent || (options_.speech_evidence && !speech_evident(model_, window))) {
+    if (silent || (options_.speech_evidence && !window.speech_evident)) {
         seek_ += window_frames_;
     } else {
         split(window);

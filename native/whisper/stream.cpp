@@ -58,7 +58,7 @@ void Stream::reset(std::optional<StreamOptions> options) {
     before_.clear();
     committed_.clear();
     previous_.clear();
-    draft_.clear();
+    previous_trusted_ = false;
     aborted_ = false;
 }
 
@@ -134,12 +134,9 @@ void Stream::begin_step(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lane>& 
     window.previous.insert(window.previous.end(), before_.begin(), before_.end());
     window.language_token = language_token_;
     window.translate = options_.translate;
-    window.timestamps = options_.timestamps;
+    window.timestamps = false;
     window.forced = committed_;
-    if (options_.timestamps && !committed_.empty()) {
-        window.forced.insert(window.forced.begin(), model_.token.timestamp_begin);
-    }
-    window.draft = draft_;
+    window.draft = previous_;
     window.stop_at_loop = true;
     window.max_tokens = most_tokens(hops * kSecondsPerHop);
     if (final_step_ && !anything_committed_) window.temperatures = {0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f};
@@ -151,22 +148,17 @@ void Stream::cancel_step() {
     cross_.reset();
 }
 
-Stream::Hypothesis Stream::read(const WindowResult& window, bool& looping) const {
+Stream::Hypothesis Stream::read(const WindowResult& window) const {
     Hypothesis hypothesis;
-    for (size_t i = 0; i < window.tokens.size(); ++i) {
-        if (window.tokens[i] >= model_.token.eot) continue;
-        hypothesis.tokens.push_back(window.tokens[i]);
-        hypothesis.places.push_back(i);
-    }
-    const size_t loop = loop_start(hypothesis.tokens);
-    looping = loop < hypothesis.tokens.size();
-    if (looping) hypothesis.tokens.resize(std::max(loop, committed_.size()));
+    hypothesis.tokens = window.tokens;
+    const size_t loop = loop_start(window.tokens);
+    hypothesis.looping = loop < window.tokens.size();
+    if (hypothesis.looping) hypothesis.tokens.resize(std::max(loop, committed_.size()));
     const auto offset = static_cast<float>(window_start_ * kSecondsPerHop);
     for (size_t i = 0; i < hypothesis.tokens.size(); ++i) {
-        const size_t place = hypothesis.places[i];
-        hypothesis.timed.push_back({hypothesis.tokens[i], offset + window.times[place].start,
-                                    offset + window.times[place].end, std::exp(window.logprobs[place])});
-        hypothesis.focus.push_back(offset + window.focus[place]);
+        hypothesis.timed.push_back({hypothesis.tokens[i], offset + window.times[i].start,
+                                    offset + window.times[i].end, std::exp(window.logprobs[i])});
+        hypothesis.focus.push_back(offset + window.focus[i]);
     }
     return hypothesis;
 }
@@ -182,54 +174,59 @@ StepResult Stream::end_step() {
     result.final = final_step_;
     if (!window_) {
         result.no_speech = final_step_ && !anything_committed_;
-        result.language = language();
+        result.language = language(language_token_);
         return result;
     }
     const WindowResult window = window_->result();
     cancel_step();
-    if (language_token_ < 0) {
-        language_prob_ = window.language_prob;
-        if (window.language_prob >= 0.5f || final_step_) language_token_ = window.language_token;
-    }
-    Hypothesis now = read(window, result.looping);
+    Hypothesis now = read(window);
+    result.looping = now.looping;
     result.avg_logprob = window.avg_logprob;
     result.no_speech_prob = window.no_speech_prob;
-    result.language_prob = language_prob_;
-    result.language = language();
-
-    const bool heard_speech = anything_committed_ || speech_evident(model_, window);
-    if (final_step_ && !heard_speech) {
-        result.no_speech = true;
-        return result;
-    }
-    const bool trusted = heard_speech && !result.looping && window.avg_logprob >= options_.least_avg_logprob &&
-                         window.no_speech_prob <= options_.most_no_speech_prob;
+    const bool heard_speech = anything_committed_ || window.speech_evident;
+    const bool trusted = heard_speech && !now.looping && window.avg_logprob >= options_.least_avg_logprob;
     const size_t had = committed_.size();
-    const size_t commit = final_step_ ? now.tokens.size() : trusted ? stable(now) : had;
+    size_t commit = had;
+    if (final_step_) {
+        commit = heard_speech ? now.tokens.size() : 0;
+        result.no_speech = commit == 0;
+    } else if (trusted && previous_trusted_) {
+        commit = stable(now, window.language_token);
+    }
+    // Until something is committed, each hypothesis may find another language.
+    if (language_token_ < 0) language_prob_ = window.language_prob;
+    if (commit > 0) language_token_ = window.language_token;
+    result.language_prob = language_prob_;
+    result.language = language(window.language_token);
+    if (result.no_speech) return result;
+    previous_trusted_ = trusted;
     result.committed.assign(now.timed.begin() + had, now.timed.begin() + commit);
-    result.tentative.assign(now.timed.begin() + commit, now.timed.end());
+    if (heard_speech) result.tentative.assign(now.timed.begin() + commit, now.timed.end());
     committed_.assign(now.tokens.begin(), now.tokens.begin() + commit);
     previous_.assign(now.tokens.begin() + commit, now.tokens.end());
-    const size_t place = previous_.empty() ? window.tokens.size() : now.places[commit];
-    draft_.assign(window.tokens.begin() + place, window.tokens.end());
     anything_committed_ = anything_committed_ || commit > 0;
-    if (!final_step_) trim(now);
+    if (final_step_) return result;
+    if (heard_speech) {
+        trim(now);
+    } else {
+        forget_noise();
+    }
     return result;
 }
 
 /// How many tokens are certain: said by the last two hypotheses, and not by attending to the audio's very end.
-size_t Stream::stable(const Hypothesis& now) const {
+size_t Stream::stable(const Hypothesis& now, int language_token) const {
     const double edge = static_cast<double>(heard_) / Model::kSampleRate - options_.attention_distance_s;
     size_t count = committed_.size();
     for (size_t i = 0; i < previous_.size() && count < now.tokens.size(); ++i, ++count) {
         if (now.tokens[count] != previous_[i] || now.focus[count] > edge) break;
     }
-    return std::max(committed_.size(), whole_words(now.tokens, count));
+    return std::max(committed_.size(), whole_words(now.tokens, count, language_token));
 }
 
 /// The most tokens, up to `count`, that end where a word does.
-size_t Stream::whole_words(const std::vector<int>& tokens, size_t count) const {
-    const auto words = split_words(model_.tokenizer, {tokens.begin(), tokens.end()}, language());
+size_t Stream::whole_words(const std::vector<int>& tokens, size_t count, int language_token) const {
+    const auto words = split_words(model_.tokenizer, {tokens.begin(), tokens.end()}, language(language_token));
     size_t whole = 0;
     for (size_t i = 0; i + 1 < words.size(); ++i) {  // what follows the last word is not known yet
         const size_t end = words[i].first_token + words[i].token_count;
@@ -242,7 +239,7 @@ size_t Stream::whole_words(const std::vector<int>& tokens, size_t count) const {
 void Stream::trim(const Hypothesis& now) {
     const double end = static_cast<double>(heard_) / Model::kSampleRate;
     if (end - window_start_ * kSecondsPerHop <= options_.trim_after_s || committed_.empty()) return;
-    const auto words = split_words(model_.tokenizer, {committed_.begin(), committed_.end()}, language());
+    const auto words = split_words(model_.tokenizer, {committed_.begin(), committed_.end()}, language(language_token_));
     const double latest = now.timed[committed_.size() - 1].end - options_.keep_s;
     const size_t radius = 15;  // hops around a word's start in which the pause is looked for
     float quietest = std::numeric_limits<float>::infinity();
@@ -269,9 +266,19 @@ void Stream::trim(const Hypothesis& now) {
     mel_.drop_before(cut_hop);
 }
 
-std::string Stream::language() const {
+/// Audio that holds no speech is not heard again and again.
+void Stream::forget_noise() {
+    const size_t end = heard_ / Model::kHop, keep = static_cast<size_t>(options_.keep_s / kSecondsPerHop);
+    if ((end - window_start_) * kSecondsPerHop <= options_.trim_after_s) return;
+    window_start_ = end - keep;
+    mel_.drop_before(window_start_);
+    previous_.clear();
+    previous_trusted_ = false;
+}
+
+std::string Stream::language(int token) const {
     if (!model_.multilingual()) return "en";
-    return language_token_ < 0 ? "" : model_.languages[language_token_ - model_.token.language(0)];
+    return token < 0 ? "" : model_.languages[token - model_.token.language(0)];
 }
 
 }  // namespace stenod::whisper

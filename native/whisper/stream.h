@@ -20,7 +20,6 @@ struct StreamOptions {
     bool translate = false;
     std::string prompt;             ///< text that may have come before
 
-    bool timestamps = true;         ///< decode with timestamp tokens: less prone to loops, more tokens
     double step_s = 0.4;            ///< audio time between hypotheses that may commit
     double first_step_s = 0.8;      ///< audio that the first hypothesis of an utterance has at least
     double attention_distance_s = 0.4;  ///< a committed token looks at least so far back from the audio's end
@@ -28,7 +27,6 @@ struct StreamOptions {
     double keep_s = 3.0;            ///< committed audio that stays in a window that is cut
     double longest_window_s = 28.0;
     float least_avg_logprob = -1.0f;    ///< a hypothesis below this commits nothing
-    float most_no_speech_prob = 0.6f;   ///< nor does one above this
 };
 
 /// What one step of a stream brought.
@@ -76,19 +74,20 @@ private:
     /// A hypothesis' text: the window's committed tokens first.
     struct Hypothesis {
         std::vector<int> tokens;
-        std::vector<size_t> places;  ///< index of each in what was decoded, timestamps included
         std::vector<TimedToken> timed;
-        std::vector<double> focus;   ///< seconds of the utterance
+        std::vector<double> focus;  ///< seconds of the utterance
+        bool looping = false;
     };
 
     void check(const StreamOptions& options) const;
     size_t next_grid_point() const;
     void take_audio();
-    Hypothesis read(const WindowResult& window, bool& looping) const;
-    size_t stable(const Hypothesis& now) const;
-    size_t whole_words(const std::vector<int>& tokens, size_t count) const;
+    Hypothesis read(const WindowResult& window) const;
+    size_t stable(const Hypothesis& now, int language_token) const;
+    size_t whole_words(const std::vector<int>& tokens, size_t count, int language_token) const;
     void trim(const Hypothesis& now);
-    std::string language() const;
+    void forget_noise();
+    std::string language(int token) const;
 
     const Model& model_;
     StreamOptions options_;
@@ -110,8 +109,8 @@ private:
     bool final_step_ = false, done_ = false;
     std::vector<int> before_;          ///< committed tokens before the window
     std::vector<int> committed_;       ///< committed tokens in the window
-    std::vector<int> previous_;        ///< last hypothesis' text beyond the committed tokens
-    std::vector<int> draft_;           ///< the same as it was decoded, timestamps included
+    std::vector<int> previous_;        ///< last hypothesis, beyond the committed tokens
+    bool previous_trusted_ = false;
     bool anything_committed_ = false;
     Pool<CrossCache>::Pointer cross_;
     std::unique_ptr<WindowDecoding> window_;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "whisper/evidence.h"
+
 namespace stenod::whisper {
 
 namespace {
@@ -29,19 +31,6 @@ float focus_of(const std::vector<float>& attention, size_t heads, size_t positio
 }
 
 }  // namespace
-
-size_t loop_start(const std::vector<int>& tokens) {
-    const size_t size = tokens.size();
-    for (size_t period = 1; period <= size / 3; ++period) {
-        // Short phrases are repeated in earnest ("no, no, no, no"), long ones hardly three times.
-        const size_t repeats = period == 1 ? 8 : period <= 3 ? 6 : period <= 8 ? 4 : 3;
-        if (size < period * repeats) break;
-        size_t start = size - period;
-        while (start > 0 && tokens[start - 1] == tokens[start - 1 + period]) --start;
-        if (size - start >= period * repeats) return start + period;
-    }
-    return size;
-}
 
 Branch Branch::fork(Pool<Lane>::Pointer own_lane) const {
     Branch copy;
@@ -298,7 +287,7 @@ void WindowDecoding::finish_tier() {
         return score(a) < score(b);
     }));
     finished_.clear();
-    if (plausible(best_) || tier_ + 1 == options_.temperatures.size()) {
+    if (plausible(best_) || !worth_another_tier() || tier_ + 1 == options_.temperatures.size()) {
         stage_ = Stage::done;
         root_.lane.reset();
         best_.lane.reset();
@@ -313,6 +302,16 @@ bool WindowDecoding::plausible(const Branch& branch) const {
                         average(branch) < options_.logprob_threshold;
     return silent || (compression_ratio(text(branch)) <= options_.compression_ratio_threshold &&
                       average(branch) >= options_.logprob_threshold);
+}
+
+bool WindowDecoding::evident(const Branch& branch) const {
+    return speech_evident(model_, branch.tokens, branch.logprobs, average(branch), no_speech_prob_);
+}
+
+/// Sampling makes something up where nobody spoke.
+bool WindowDecoding::worth_another_tier() const {
+    return !options_.speech_evidence || tier_ > 0 || best_.looping || evident(best_) ||
+           compression_ratio(text(best_)) > options_.compression_ratio_threshold;
 }
 
 double WindowDecoding::score(const Branch& branch) const {
@@ -356,6 +355,7 @@ WindowResult WindowDecoding::result() const {
     result.language_prob = language_prob_;
     result.ended = best_.ended;
     result.looping = best_.looping;
+    result.speech_evident = evident(best_);
 
     const size_t heads = model_.alignment_heads.size(), rows = best_.attention.size(), positions = cross_.positions;
     const size_t frames = std::min<size_t>(frames_, positions);

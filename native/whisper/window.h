@@ -25,6 +25,7 @@ struct WindowOptions {
     int best_of = 5;                ///< hypotheses sampled at temperatures above 0
     int max_tokens = 224;
     bool stop_at_loop = false;      ///< ends a hypothesis that repeats itself
+    bool speech_evidence = true;    ///< no further tiers for text without evidence of a voice
     float compression_ratio_threshold = 2.4f, logprob_threshold = -1.0f, no_speech_threshold = 0.6f;
     uint64_t seed = 0;
 };
@@ -41,12 +42,10 @@ struct WindowResult {
     float language_prob = 1;
     bool ended = false;             ///< the model said that the text ends; else it was stopped
     bool looping = false;
+    bool speech_evident = false;
     std::vector<TokenTime> times;   ///< of each token, seconds from the window's start
     std::vector<float> focus;       ///< where each token looked most, seconds from the window's start
 };
-
-/// Whether the tokens' tail repeats itself; then the first index that belongs to a repetition, else tokens.size().
-size_t loop_start(const std::vector<int>& tokens);
 
 /// One sequence of tokens in the making, and what predicts its next one.
 struct Branch {
@@ -93,6 +92,8 @@ private:
     void extend_beams();
     void finish_tier();
     bool plausible(const Branch& branch) const;
+    bool evident(const Branch& branch) const;
+    bool worth_another_tier() const;
     double score(const Branch& branch) const;
     float average(const Branch& branch) const;
     void set_next(Branch& branch, const DecodeRequest& request, int output) const;
