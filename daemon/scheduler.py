@@ -136,10 +136,6 @@ class Lane:
         self._failure = EngineFailed(reason)
         self._changed.set()
 
-    def nudge(self) -> None:
-        """Something about this lane changed."""
-        self._changed.set()
-
     def close(self) -> None:
         """No more steps; one that runs is aborted."""
         self.fail("the stream was closed")
@@ -207,7 +203,7 @@ class Scheduler:
         """How late the most overdue step is."""
         now = time.monotonic()
         owed = (lane.deadline for lane in self._lanes if lane.stepping or lane in self._waiting)
-        return max(0.0, *(now - deadline for deadline in owed), 0.0)
+        return max(0.0, now - min(owed, default=now))
 
     async def run(self) -> None:
         """Serves the lanes until cancelled."""
@@ -239,7 +235,6 @@ class Scheduler:
                 else:
                     lane.alone = False
                     lane.deliver(result)
-                lane.nudge()
                 self.consider(lane, waited=True)
 
     def _take(self) -> list[Lane]:
