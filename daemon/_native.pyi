@@ -88,7 +88,6 @@ class StreamOptions:
     language: str | None
     task: str
     prompt: str
-    timestamps: bool
     step_s: float
     """A hypothesis that may commit is made every ``step_s`` seconds of audio time."""
     first_step_s: float
@@ -102,8 +101,6 @@ class StreamOptions:
     longest_window_s: float
     least_avg_logprob: float
     """A hypothesis with less commits nothing."""
-    most_no_speech_prob: float
-    """A hypothesis with more commits nothing."""
     def __init__(self, **fields: Any) -> None: ...
 
 class StepResult(TypedDict):
