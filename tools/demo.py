@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 from stenod.audio.files import open_audio
@@ -17,6 +18,7 @@ from stenod.audio.resample import SAMPLE_RATE
 from stenod.clients import Sender, send
 from stenod.events import Ended
 from stenod.terminal import LiveText
+from websockets.exceptions import InvalidStatus
 
 BLOCK = SAMPLE_RATE // 20
 """Samples that are sent at once: 50 ms."""
@@ -55,6 +57,17 @@ async def _pass_on(lines: asyncio.StreamReader) -> None:
         print(line.decode(), end="", file=sys.stderr)
 
 
+async def play_when_there_is_room(address: str, file: str, text: LiveText) -> None:
+    """Plays a recording; a daemon that could not keep up with the last one takes no other for a while."""
+    while True:
+        try:
+            return await play(address, file, text)
+        except InvalidStatus as refusal:
+            if refusal.response.status_code != HTTPStatus.TOO_MANY_REQUESTS:
+                raise
+            await asyncio.sleep(float(refusal.response.headers["Retry-After"]))
+
+
 async def play(address: str, file: str, text: LiveText) -> None:
     """Sends a recording as a microphone would, and shows the events of its session."""
     async with send(address, encoding="f32le", sample_rate=SAMPLE_RATE) as sender:
@@ -83,7 +96,7 @@ async def main(files: list[str]) -> None:
         for file in files:
             print(f"playing {file}", file=sys.stderr)
             with LiveText() as text:
-                await play(address, file, text)
+                await play_when_there_is_room(address, file, text)
 
 
 if __name__ == "__main__":
