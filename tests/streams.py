@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stenod.audio.pcm import AudioFormat
 from stenod.channel import Subscription
 from stenod.engine import Engine
-from stenod.events import Commit, Ended, Event, Final, Numbered, SessionStarted
+from stenod.events import Commit, Ended, Event, Final, Numbered
 from stenod.hub import Hub
 from stenod.overload import LADDER, Ladder
 from stenod.scheduler import Scheduler
@@ -108,14 +108,13 @@ def committed(events: Sequence[Event], utterance: int) -> str:
 
 
 def told(events: Sequence[Event]) -> list[dict[str, object]]:
-    """The numbered events without what differs from session to session."""
-    plain = []
-    for event in numbered(events):
-        fields = {name: getattr(event, name) for name in event.__struct_fields__ if name != "session"}
-        if isinstance(event, SessionStarted):
-            del fields["started_at"]
-        plain.append({"type": type(event).__name__, **fields})
-    return plain
+    """The numbered events without what differs from session to session, and without probabilities."""
+    varying = ("session", "started_at", "confidence")
+    return [
+        {"type": type(event).__name__}
+        | {name: getattr(event, name) for name in event.__struct_fields__ if name not in varying}
+        for event in numbered(events)
+    ]
 
 
 def plain(text: str) -> str:
