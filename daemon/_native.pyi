@@ -54,6 +54,7 @@ class Transcription(TypedDict):
     segments: list[Segment]
     no_speech: bool
     """True where the engine's evidence says that nobody spoke (``segments`` is then empty)."""
+
 class TranscribeOptions:
     """How ``Worker.transcribe`` decodes. All fields are keyword arguments."""
 
@@ -178,7 +179,7 @@ class Worker:
     ) -> list[Transcription]:
         """Several clips decoded in common batches; each result equals ``transcribe`` of that clip alone."""
     def step(self, streams: Sequence[Stream]) -> list[StepResult | NativeError]:
-        """Advances every stream by one due step, in one batch. A stream's failure is its entry of the list."""
+        """Advances every stream by one due step in one batch. A failure is its stream's entry of the list."""
     def abort(self) -> None:
         """From any thread: ``transcribe`` ends with ``Aborted``."""
     @property

@@ -12,9 +12,7 @@ from ..recordings import load
 def timed_words(model: str, clips: Sequence[str], language: str, threads: int) -> dict[str, list[Word]]:
     """The words of each clip."""
     worker = Worker(Model(model), threads)
-    options = TranscribeOptions(
-        language=language, full_window=True, condition_on_previous_text=False
-    )
+    options = TranscribeOptions(language=language, full_window=True, condition_on_previous_text=False)
     references = {}
     for clip in clips:
         segments = worker.transcribe(load(clip), options)["segments"]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import gguf
-
 from stenod.models.vocabulary import CHARACTER_OF_BYTE, LAYOUTS
 
 MAGIC = 0x67676D6C
