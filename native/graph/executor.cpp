@@ -119,34 +119,30 @@ void bind(ggml_tensor* tensor, ggml_backend_buffer* buffer, void* data) {
     tensor->data = data;
 }
 
-Executor::Executor(int threads) : threads_(threads > 0 ? threads : usable_threads()) {
+Executor::Executor(int threads)
+    : threads_(threads > 0 ? threads : usable_threads()),
+      pool_(nullptr, backend_function<void (*)(ggml_threadpool*)>("ggml_threadpool_free")),
+      backend_(ggml_backend_dev_init(cpu_device(), nullptr)) {
     if (threads_ > GGML_MAX_N_THREADS) {
         throw BadArgument("threads: at most " + std::to_string(GGML_MAX_N_THREADS) + ", got " +
                           std::to_string(threads_));
     }
-    backend_ = ggml_backend_dev_init(cpu_device(), nullptr);
     if (!backend_) throw BackendError("ggml's CPU backend does not start");
-    scratch_ = ggml_gallocr_new(ggml_backend_get_default_buffer_type(backend_));
+    scratch_.reset(ggml_gallocr_new(ggml_backend_get_default_buffer_type(backend_.get())));
     if (!scratch_) throw OutOfMemory("no memory for the graph allocator");
 
     ggml_threadpool_params params;
     ggml_threadpool_params_init(&params, threads_);
     // Between two nodes threads wait by spinning; between two graphs they should sleep soon, for other programs' sake.
     params.poll = 1;
-    pool_ = backend_function<ggml_threadpool* (*)(ggml_threadpool_params*)>("ggml_threadpool_new")(&params);
+    pool_.reset(backend_function<ggml_threadpool* (*)(ggml_threadpool_params*)>("ggml_threadpool_new")(&params));
     if (!pool_) throw OutOfMemory("no threads for the engine");
-    free_pool_ = backend_function<void (*)(ggml_threadpool*)>("ggml_threadpool_free");
 
-    backend_function<ggml_backend_set_n_threads_t>("ggml_backend_set_n_threads")(backend_, threads_);
-    backend_function<void (*)(ggml_backend_t, ggml_threadpool*)>("ggml_backend_cpu_set_threadpool")(backend_, pool_);
-    backend_function<ggml_backend_set_abort_callback_t>("ggml_backend_set_abort_callback")(backend_, stop_requested,
-                                                                                          this);
-}
-
-Executor::~Executor() {
-    if (scratch_) ggml_gallocr_free(scratch_);
-    if (backend_) ggml_backend_free(backend_);
-    if (pool_) free_pool_(pool_);
+    backend_function<ggml_backend_set_n_threads_t>("ggml_backend_set_n_threads")(backend_.get(), threads_);
+    backend_function<void (*)(ggml_backend_t, ggml_threadpool*)>("ggml_backend_cpu_set_threadpool")(backend_.get(),
+                                                                                                  pool_.get());
+    backend_function<ggml_backend_set_abort_callback_t>("ggml_backend_set_abort_callback")(backend_.get(),
+                                                                                          stop_requested, this);
 }
 
 bool Executor::stop_requested(void* self) {
@@ -159,7 +155,7 @@ void Executor::prepare(Graph& graph) {
     prepared_ = nullptr;
     graph.forget_layout();
     // Reserving first makes the allocator plan for this graph, even where the former one had as many nodes.
-    if (!ggml_gallocr_reserve(scratch_, graph.nodes()) || !ggml_gallocr_alloc_graph(scratch_, graph.nodes())) {
+    if (!ggml_gallocr_reserve(scratch_.get(), graph.nodes()) || !ggml_gallocr_alloc_graph(scratch_.get(), graph.nodes())) {
         throw OutOfMemory("no memory for the engine's scratch buffer");
     }
     prepared_ = &graph;
@@ -168,7 +164,7 @@ void Executor::prepare(Graph& graph) {
 void Executor::compute(Graph& graph) {
     if (prepared_ != &graph) throw BackendError("a graph was computed before it was prepared");
     const auto start = std::chrono::steady_clock::now();
-    const ggml_status status = ggml_backend_graph_compute(backend_, graph.nodes());
+    const ggml_status status = ggml_backend_graph_compute(backend_.get(), graph.nodes());
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (status == GGML_STATUS_ABORTED) throw Aborted("aborted");
     if (status == GGML_STATUS_ALLOC_FAILED) throw OutOfMemory("no memory for the engine's work buffer");

@@ -18,6 +18,12 @@ struct ContextDeleter {
 struct BufferDeleter {
     void operator()(ggml_backend_buffer* buffer) const { ggml_backend_buffer_free(buffer); }
 };
+struct BackendDeleter {
+    void operator()(ggml_backend* backend) const { ggml_backend_free(backend); }
+};
+struct AllocatorDeleter {
+    void operator()(ggml_gallocr* allocator) const { ggml_gallocr_free(allocator); }
+};
 using ContextPtr = std::unique_ptr<ggml_context, ContextDeleter>;
 using BufferPtr = std::unique_ptr<ggml_backend_buffer, BufferDeleter>;
 
@@ -71,7 +77,6 @@ class Executor {
 public:
     /// `threads` 0: `usable_threads()`. Throws BackendError, OutOfMemory.
     explicit Executor(int threads);
-    ~Executor();
     Executor(const Executor&) = delete;
     Executor& operator=(const Executor&) = delete;
 
@@ -91,10 +96,9 @@ private:
     static bool stop_requested(void* self);
 
     int threads_;
-    ggml_backend_t backend_ = nullptr;
-    ggml_threadpool* pool_ = nullptr;
-    void (*free_pool_)(ggml_threadpool*) = nullptr;
-    ggml_gallocr_t scratch_ = nullptr;
+    std::unique_ptr<ggml_threadpool, void (*)(ggml_threadpool*)> pool_;  // outlives the backend that uses it
+    std::unique_ptr<ggml_backend, BackendDeleter> backend_;
+    std::unique_ptr<ggml_gallocr, AllocatorDeleter> scratch_;
     Graph* prepared_ = nullptr;
     double seconds_ = 0;
     std::function<bool()> should_stop_;
