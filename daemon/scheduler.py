@@ -106,7 +106,8 @@ class Lane:
             await self._change()
         self._results.clear()
         self._finishing = False
-        self.stream.reset(StreamOptions(language=language, task=task, prompt=prompt, step_s=self.step_s))
+        self.stream.reset(StreamOptions(language=language, task=task, prompt=prompt, step_s=self._step_s))
+        self.stream.set_step(self.step_s)
 
     async def results(self) -> AsyncIterator[StepResult]:
         """Every step's result, for as long as the lane is open. Raises ``EngineFailed``."""
@@ -179,7 +180,7 @@ class Scheduler:
 
     def open(self, step_s: float) -> Lane:
         """A lane for a new session; ``reset`` it before the first utterance."""
-        stream = Stream(self._engine.model, StreamOptions(step_s=step_s * self.ladder.rung.grid))
+        stream = Stream(self._engine.model, StreamOptions(step_s=step_s))
         lane = Lane(self, stream, step_s)
         self._lanes.add(lane)
         return lane
