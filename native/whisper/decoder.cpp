@@ -20,7 +20,7 @@ constexpr int kLeastColumns = 2;
 
 int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-/// Gives a tensor whose first dimension varies from pass to pass its length of now. Memory was planned for the longest.
+/// Gives a tensor whose first dimension varies from pass to pass its length of now.
 void set_length(ggml_tensor* tensor, int64_t length) {
     tensor->ne[0] = length;
     tensor->nb[1] = tensor->nb[0] * length;
@@ -70,6 +70,17 @@ struct Decoder::Pass {
     Graph graph;
     ggml_tensor *tokens = nullptr, *positions = nullptr, *outputs = nullptr, *logits = nullptr;
     std::vector<LaneTensors> lanes;
+
+    /// Memory is planned for the lengths that tensors have then: for the longest, not for those of the last pass.
+    void set_longest(const Model& model) {
+        for (LaneTensors& lane : lanes) {
+            if (lane.mask) set_length(lane.mask, model.decoder.context);
+            for (Binding& binding : lane.blocks) {
+                if (binding.scores) set_length(binding.scores, model.encoder.context);
+                if (binding.weights) set_length(binding.weights, model.encoder.context);
+            }
+        }
+    }
 };
 
 Decoder::Decoder(const Model& model, Executor& executor) : model_(model), executor_(executor) {}
@@ -114,6 +125,7 @@ void Decoder::run(const std::vector<DecodeRequest*>& lanes) {
         key.outputs = first.outputs() <= kLeastColumns ? kLeastColumns : round_up(first.outputs(), 8);
     }
     Pass& pass = this->pass(key);
+    pass.set_longest(model_);
     executor_.prepare(pass.graph);
     write_inputs(pass, key, lanes);
     executor_.compute(pass.graph);
