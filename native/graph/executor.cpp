@@ -1,11 +1,7 @@
 #include "graph/executor.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <fstream>
 #include <string>
 
 #include "errors.h"
@@ -36,15 +32,6 @@ Function backend_function(const char* name) {
     return reinterpret_cast<Function>(address);
 }
 
-/// Cores granted by the cgroup's quota (version 2), or 0 where there is no limit.
-int cgroup_cores() {
-    std::ifstream file("/sys/fs/cgroup/cpu.max");
-    std::string quota;
-    double period = 0;
-    if (!(file >> quota >> period) || quota == "max" || period <= 0) return 0;
-    return std::max(1, static_cast<int>(std::ceil(std::stod(quota) / period)));
-}
-
 }  // namespace
 
 ContextPtr make_context(size_t max_tensors) {
@@ -60,14 +47,6 @@ BufferPtr allocate_tensors(ggml_context* context) {
     if (!buffer) throw OutOfMemory("no memory for tensors");
     ggml_backend_buffer_clear(buffer.get(), 0);
     return buffer;
-}
-
-int usable_threads() {
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    int cores = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
-    if (int granted = cgroup_cores()) cores = std::min(cores, granted);
-    return std::clamp(cores, 1, static_cast<int>(GGML_MAX_N_THREADS));
 }
 
 Graph::Graph(size_t max_nodes) {
@@ -120,7 +99,7 @@ void bind(ggml_tensor* tensor, ggml_backend_buffer* buffer, void* data) {
 }
 
 Executor::Executor(int threads)
-    : threads_(threads > 0 ? threads : usable_threads()),
+    : threads_(threads > 0 ? threads : usable_cores()),
       pool_(nullptr, backend_function<void (*)(ggml_threadpool*)>("ggml_threadpool_free")),
       backend_(ggml_backend_dev_init(cpu_device(), nullptr)) {
     if (threads_ > GGML_MAX_N_THREADS) {
@@ -133,12 +112,11 @@ Executor::Executor(int threads)
 
     ggml_threadpool_params params;
     ggml_threadpool_params_init(&params, threads_);
-    // Between two nodes threads wait by spinning; between two graphs they should sleep soon, for other programs' sake.
-    params.poll = 1;
+    params.poll = 0;  // between graphs the threads sleep: for other programs' sake, and not to count as load themselves
     pool_.reset(backend_function<ggml_threadpool* (*)(ggml_threadpool_params*)>("ggml_threadpool_new")(&params));
     if (!pool_) throw OutOfMemory("no threads for the engine");
 
-    backend_function<ggml_backend_set_n_threads_t>("ggml_backend_set_n_threads")(backend_.get(), threads_);
+    set_threads_ = backend_function<ggml_backend_set_n_threads_t>("ggml_backend_set_n_threads");
     backend_function<void (*)(ggml_backend_t, ggml_threadpool*)>("ggml_backend_cpu_set_threadpool")(backend_.get(),
                                                                                                   pool_.get());
     backend_function<ggml_backend_set_abort_callback_t>("ggml_backend_set_abort_callback")(backend_.get(),
@@ -163,6 +141,7 @@ void Executor::prepare(Graph& graph) {
 
 void Executor::compute(Graph& graph) {
     if (prepared_ != &graph) throw BackendError("a graph was computed before it was prepared");
+    set_threads_(backend_.get(), std::min(threads_, load_.free_cores()));
     const auto start = std::chrono::steady_clock::now();
     const ggml_status status = ggml_backend_graph_compute(backend_.get(), graph.nodes());
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

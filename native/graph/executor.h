@@ -10,6 +10,8 @@
 #include "ggml-backend.h"
 #include "ggml.h"
 
+#include "graph/host_load.h"
+
 namespace stenod {
 
 struct ContextDeleter {
@@ -33,9 +35,6 @@ ContextPtr make_context(size_t max_tensors);
 
 /// Allocates every tensor of `context` in one CPU buffer, zero-filled. Throws OutOfMemory.
 BufferPtr allocate_tensors(ggml_context* context);
-
-/// The number of threads that the process may really use (its affinity mask and cgroup quota).
-int usable_threads();
 
 /// A computation of one shape, built once and computed many times.
 ///
@@ -75,7 +74,8 @@ void bind(ggml_tensor* tensor, ggml_backend_buffer* buffer, void* data);
 /// Used by one thread at a time; only `abort` may be called from another.
 class Executor {
 public:
-    /// `threads` 0: `usable_threads()`. Throws BackendError, OutOfMemory.
+    /// `threads` 0: `usable_cores()`. Fewer are used while other programs need the cores, which changes speed but no
+    /// result. Throws BackendError, OutOfMemory.
     explicit Executor(int threads);
     Executor(const Executor&) = delete;
     Executor& operator=(const Executor&) = delete;
@@ -99,6 +99,8 @@ private:
     std::unique_ptr<ggml_threadpool, void (*)(ggml_threadpool*)> pool_;  // outlives the backend that uses it
     std::unique_ptr<ggml_backend, BackendDeleter> backend_;
     std::unique_ptr<ggml_gallocr, AllocatorDeleter> scratch_;
+    ggml_backend_set_n_threads_t set_threads_ = nullptr;
+    HostLoad load_;
     Graph* prepared_ = nullptr;
     double seconds_ = 0;
     std::function<bool()> should_stop_;

@@ -17,6 +17,8 @@ constexpr int kMostLanes = 16;  ///< in one pass
 /// A matrix times one column and times several take different kernels with different roundings.
 /// No pass has fewer columns than this, so that a stream's text does not depend on its company.
 constexpr int kLeastColumns = 2;
+/// Passes of single tokens have a column more than lanes.
+constexpr int kSpareColumns = 1;
 
 int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -175,6 +177,13 @@ public:
         return result;
     }
 
+    /// Attention of a single row would be split among the threads, with roundings that depend on their number:
+    /// the next row is computed with it.
+    ggml_tensor* attend_cross(ggml_tensor* query, int first, int rows, ggml_tensor* keys, ggml_tensor* values) const {
+        ggml_tensor* result = attend(heads_of(query, first, std::max(2, rows)), keys, values, nullptr);
+        return rows > 1 ? result : rows_of(result, 0, 1);
+    }
+
     ggml_tensor* attend(ggml_tensor* query, ggml_tensor* keys, ggml_tensor* values, ggml_tensor* mask) const {
         ggml_tensor* result = ggml_flash_attn_ext(context_, query, keys, values, mask, scale(), 0.0f, 0.0f);
         return ggml_reshape_2d(context_, result, model_.decoder.width, query->ne[1]);
@@ -207,7 +216,7 @@ std::unique_ptr<Decoder::Pass> Decoder::build(const Key& key) const {
     Graph& graph = pass->graph;
     ggml_context* context = graph.context();
     const PassBuilder builder(model_, graph);
-    const int columns = key.rows == 1 ? std::max(kLeastColumns, key.lanes) : key.rows;
+    const int columns = key.rows == 1 ? key.lanes + kSpareColumns : key.rows;
 
     pass->tokens = graph.input(GGML_TYPE_I32, columns);
     pass->positions = graph.input(GGML_TYPE_I32, columns);
@@ -251,8 +260,8 @@ std::unique_ptr<Decoder::Pass> Decoder::build(const Key& key) const {
             Pass::Binding& binding = pass->lanes[i].blocks.back();
             binding.cross_keys = builder.cache(model_.encoder.context);
             binding.cross_values = builder.cache(model_.encoder.context);
-            attended.push_back(builder.attend(builder.heads_of(query, i * key.rows, key.rows), binding.cross_keys,
-                                              binding.cross_values, nullptr));
+            attended.push_back(builder.attend_cross(query, i * key.rows, key.rows, binding.cross_keys,
+                                                    binding.cross_values));
             if (!keep) continue;
             const int rows = key.rows == 1 ? 1 : key.outputs;
             binding.scores = ggml_mul_mat(context, binding.cross_keys, builder.heads_of(kept_query, i, rows));
