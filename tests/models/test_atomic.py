@@ -7,6 +7,8 @@ import pytest
 from stenod.models import ModelError
 from stenod.models.atomic import replacing, require_room
 
+from .full_disk import full_disk
+
 
 def test_success_replaces(tmp_path: Path) -> None:
     target = tmp_path / "model.gguf"
@@ -26,10 +28,10 @@ def test_failure_leaves_nothing(error: type[BaseException], tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_the_file_system_refuses_is_told(tmp_path: Path, small_file_limit: None) -> None:
+def test_what_the_file_system_refuses_is_told(tmp_path: Path) -> None:
     target = tmp_path / "model.gguf"
     told = r"model\.gguf: cannot be written .*; check the folder and the room"
-    with pytest.raises(ModelError, match=told), replacing(target) as unfinished:
+    with full_disk(), pytest.raises(ModelError, match=told), replacing(target) as unfinished:
         unfinished.write_bytes(bytes(2000))
     assert list(tmp_path.iterdir()) == []
 

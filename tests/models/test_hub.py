@@ -8,6 +8,7 @@ from stenod.models import ModelError, download, hf, hub
 from stenod.models.catalog import HubSource
 from stenod.models.progress import silent
 
+from .full_disk import full_disk
 from .hub_server import HubServer, serving
 from .small_models import small_model, write_hf
 
@@ -120,8 +121,9 @@ def test_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "unknown url type" in refusal(tmp_path)
 
 
-def test_full_disk(server: HubServer, tmp_path: Path, small_file_limit: None) -> None:
-    assert "cannot be written" in refusal(tmp_path)
+def test_full_disk(server: HubServer, tmp_path: Path) -> None:
+    with full_disk():
+        assert "cannot be written" in refusal(tmp_path)
 
 
 def test_a_server_that_keeps_breaking_off(
