@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 BATCH = 8
 """Utterances decoded together."""
+SILENCE_MS = 2000
+"""Silence that ends an utterance. Nobody waits for it as in live speech, and Whisper hears better with more context."""
 
 Samples = NDArray[np.float32]
 
@@ -50,7 +52,7 @@ class Choices:
 
 def utterances(blocks: Iterable[Samples], cut: settings.Segmentation) -> Iterator[Utterance]:
     """The utterances of a recording, in order; each holds at most ``max_utterance_s``."""
-    cutter = Segmenter(Endpointing(cut.silence_ms, cut.max_utterance_s), cut.preroll_ms, cut.vad_mode)
+    cutter = Segmenter(Endpointing(SILENCE_MS, cut.max_utterance_s), cut.preroll_ms, cut.vad_mode)
     start, pieces = 0, list[Samples]()
     for event in _events(cutter, blocks):
         match event:
@@ -80,7 +82,7 @@ def transcribe_utterances(
     """
     found = utterances(blocks, cut)
     while batch := list(islice(found, BATCH)):
-        options = _options(choices, timestamps=False)
+        options = _options(choices, timestamps=True)
         clips = [utterance.samples for utterance in batch]
         work = engine.threads[0].submit(lambda worker: worker.transcribe_batch(clips, options))  # noqa: B023
         for utterance, transcription in zip(batch, work.result(), strict=True):

@@ -113,6 +113,8 @@ StreamOptions stream_options(const py::kwargs& kwargs) {
     fields.take("step_s", options.step_s);
     fields.take("first_step_s", options.first_step_s);
     fields.take("attention_distance_s", options.attention_distance_s);
+    fields.take("sure_p", options.sure_p);
+    fields.take("unsure_distance_s", options.unsure_distance_s);
     fields.take("trim_after_s", options.trim_after_s);
     fields.take("keep_s", options.keep_s);
     fields.take("longest_window_s", options.longest_window_s);

@@ -216,10 +216,12 @@ StepResult Stream::end_step() {
 
 /// How many tokens are certain: said by the last two hypotheses, and not by attending to the audio's very end.
 size_t Stream::stable(const Hypothesis& now, int language_token) const {
-    const double edge = static_cast<double>(heard_) / Model::kSampleRate - options_.attention_distance_s;
+    const double end = static_cast<double>(heard_) / Model::kSampleRate;
     size_t count = committed_.size();
     for (size_t i = 0; i < previous_.size() && count < now.tokens.size(); ++i, ++count) {
-        if (now.tokens[count] != previous_[i] || now.focus[count] > edge) break;
+        const bool sure = now.timed[count].p >= options_.sure_p;
+        const double distance = sure ? options_.attention_distance_s : options_.unsure_distance_s;
+        if (now.tokens[count] != previous_[i] || end - now.focus[count] < distance) break;
     }
     return std::max(committed_.size(), whole_words(now.tokens, count, language_token));
 }
