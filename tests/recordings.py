@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 SAMPLE_RATE = 16000
 PROJECT = Path(__file__).resolve().parent.parent
 SHIPPED = PROJECT / "tests" / "data"
-FOLDER = Path(os.environ.get("STENOD_AUDIO", PROJECT.parent / "shared" / "audio"))
-"""The larger folder, listed by its ``manifest.tsv``. What needs it is skipped where it is absent."""
+FOLDER = Path(os.environ["STENOD_AUDIO"]) if "STENOD_AUDIO" in os.environ else None
+"""The larger folder, listed by its ``manifest.tsv``. What needs it is skipped where none is named."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,10 @@ class Recording:
 
 @cache
 def manifest() -> tuple[Recording, ...]:
-    """All that the larger folder holds; nothing where it is absent."""
-    listing = FOLDER / "manifest.tsv"
-    if not listing.exists():
+    """All that the larger folder holds; nothing where none is named. Raises OSError without a manifest."""
+    if FOLDER is None:
         return ()
-    with listing.open(encoding="utf-8", newline="") as lines:
+    with (FOLDER / "manifest.tsv").open(encoding="utf-8", newline="") as lines:
         return tuple(
             Recording(
                 path=row["path"],
@@ -56,7 +55,8 @@ def manifest() -> tuple[Recording, ...]:
 
 def find(path: str) -> Path | None:
     """The file of a recording, named as in the larger folder: the shipped copy, else the one there."""
-    return next((folder / path for folder in (SHIPPED, FOLDER) if (folder / path).exists()), None)
+    folders = (SHIPPED, FOLDER) if FOLDER else (SHIPPED,)
+    return next((folder / path for folder in folders if (folder / path).exists()), None)
 
 
 @cache
@@ -64,7 +64,7 @@ def load(path: str) -> NDArray[np.float32]:
     """Mono samples at 16 kHz. Raises FileNotFoundError where the recording is in neither place."""
     file = find(path)
     if file is None:
-        raise FileNotFoundError(f"{path}: neither in {SHIPPED} nor in {FOLDER} (set STENOD_AUDIO)")
+        raise FileNotFoundError(f"{path}: not in {SHIPPED}, nor in the folder that STENOD_AUDIO names")
     samples, rate = soundfile.read(file, dtype="float32", always_2d=True)
     mono: NDArray[np.float32] = samples.mean(axis=1)
     return mono if rate == SAMPLE_RATE else soxr.resample(mono, rate, SAMPLE_RATE)

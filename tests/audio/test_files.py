@@ -273,12 +273,13 @@ def test_leaving_early_ends_ffmpeg(tmp_path: Path) -> None:
     assert nobody_reads.is_set()
 
 
-@pytest.mark.skipif(not recordings.manifest(), reason="the larger folder of recordings is absent")
+@pytest.mark.skipif(not recordings.manifest(), reason="STENOD_AUDIO is not set")
 @needs_ffmpeg
 def test_every_odd_recording_decodes_to_its_length_or_is_refused() -> None:
     refused = set()
     for recording in (row for row in recordings.manifest() if row.folder == "odd"):
-        path = recordings.FOLDER / recording.path
+        path = recordings.find(recording.path)
+        assert path is not None, recording.path
         try:
             samples, problem = read(path)
         except AudioFileError:
