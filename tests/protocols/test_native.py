@@ -19,6 +19,7 @@ from stenod.events import (
     Flushed,
     SessionStarted,
     Snapshot,
+    SpeechStarted,
     Started,
     decode,
 )
@@ -286,7 +287,9 @@ async def test_a_connection_that_is_lost_ends_its_session_after_the_finals(daemo
         async with connect(f"{daemon}/v1/stream") as source:
             await say(source, {"type": "start", "channel": "room", "language": "en"})
             await until(source, SessionStarted)
+            # Not before the daemon has heard speech: what is not sent yet is lost with the connection.
             await say(source, pcm(clip())[: 3 * 32000])
+            await until(source, SpeechStarted)
             source.transport.abort()
         told = await until(reader, Ended)
         assert finals(told)
