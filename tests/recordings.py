@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 SAMPLE_RATE = 16000
 PROJECT = Path(__file__).resolve().parent.parent
 SHIPPED = PROJECT / "tests" / "data"
-FOLDER = Path(os.environ["STENOD_AUDIO"]) if "STENOD_AUDIO" in os.environ else None
+FOLDER = Path(os.environ["TEST_RECORDINGS"]) if "TEST_RECORDINGS" in os.environ else None
 """The larger folder, listed by its ``manifest.tsv``. What needs it is skipped where none is named."""
 
 
@@ -64,7 +64,7 @@ def load(path: str) -> NDArray[np.float32]:
     """Mono samples at 16 kHz. Raises FileNotFoundError where the recording is in neither place."""
     file = find(path)
     if file is None:
-        raise FileNotFoundError(f"{path}: not in {SHIPPED}, nor in the folder that STENOD_AUDIO names")
+        raise FileNotFoundError(f"{path}: not in {SHIPPED}, nor in the folder that TEST_RECORDINGS names")
     samples, rate = soundfile.read(file, dtype="float32", always_2d=True)
     mono: NDArray[np.float32] = samples.mean(axis=1)
     return mono if rate == SAMPLE_RATE else soxr.resample(mono, rate, SAMPLE_RATE)

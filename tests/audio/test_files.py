@@ -273,7 +273,7 @@ def test_leaving_early_ends_ffmpeg(tmp_path: Path) -> None:
     assert nobody_reads.is_set()
 
 
-@pytest.mark.skipif(not recordings.manifest(), reason="STENOD_AUDIO is not set")
+@pytest.mark.skipif(not recordings.manifest(), reason="TEST_RECORDINGS is not set")
 @needs_ffmpeg
 def test_every_odd_recording_decodes_to_its_length_or_is_refused() -> None:
     refused = set()
