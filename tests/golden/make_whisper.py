@@ -141,7 +141,7 @@ def greedy_runs(reference: Reference, clip: str) -> dict[str, Any]:
     """All that is kept of one clip: with a forced language, and with the detected one if that is another."""
     samples = load(clip)
     encoded = reference.encode(samples)
-    frames = -(-len(samples) // cases.HOP)
+    frames = 2 * -(-len(samples) // (2 * cases.HOP))  # whole positions of the encoder: all of the audio
     told = reference.start(encoded)
     detected = max(told["languages"], key=lambda code: told["languages"][code])
     if clip not in cases.LANGUAGES:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from transformers import GenerationConfig, WhisperConfig, WhisperForConditionalGeneration
+from transformers.utils import ModelOutput
 
 DTYPES = {0: np.float32, 1: np.int8, 2: np.int16, 3: np.int32, 4: np.float16}
 LAYER_NORMS = {"gamma": "weight", "beta": "bias", "weight": "weight", "bias": "bias"}
@@ -30,6 +31,21 @@ EMBEDDINGS = {
     "decoder/position_encodings/encodings": "model.decoder.embed_positions.weight",
     "decoder/embeddings/weight": "model.decoder.embed_tokens.weight",
 }
+
+
+class ReferenceWhisper(WhisperForConditionalGeneration):
+    """Aligns all that was generated, as OpenAI's own code does.
+
+    `transformers` leaves out the row of attention that predicts the first token; it takes part in the
+    normalisation over all rows and in the path through them, so that other tokens' times move as well.
+    """
+
+    def _extract_token_timestamps(
+        self, generated: ModelOutput, heads: list[list[int]], *, num_frames: torch.Tensor, num_input_ids: int
+    ) -> torch.Tensor:
+        return super()._extract_token_timestamps(
+            generated, heads, num_frames=num_frames, num_input_ids=num_input_ids - 1
+        )
 
 
 def read_variables(path: Path) -> dict[str, np.ndarray]:
@@ -85,7 +101,7 @@ def state_dict(variables: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
     return state
 
 
-def load_reference(folder: Path) -> WhisperForConditionalGeneration:
+def load_reference(folder: Path) -> ReferenceWhisper:
     """Multilingual Whisper of any size with 80 mel bands, ready for ``generate``."""
     weights = state_dict(read_variables(folder / "model.bin"))
     described = json.loads((folder / "config.json").read_text())
@@ -97,7 +113,7 @@ def load_reference(folder: Path) -> WhisperForConditionalGeneration:
         encoder_attention_heads=heads, decoder_attention_heads=heads,
         encoder_ffn_dim=feed_forward, decoder_ffn_dim=feed_forward, attn_implementation="eager",
     )  # fmt: skip
-    model = WhisperForConditionalGeneration(config)
+    model = ReferenceWhisper(config)
     model.load_state_dict(weights, strict=True)
     tokens = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
     ids = {token: number for number, token in enumerate(tokens) if token.startswith("<|")}
