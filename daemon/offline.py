@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BATCH = 8
 """Utterances decoded together."""
 SILENCE_MS = 2000
-"""Silence that ends an utterance. Nobody waits for it as in live speech, and Whisper hears better with more context."""
+"""Silence that ends an utterance: more than in live speech, as nobody waits and context helps Whisper."""
 
 Samples = NDArray[np.float32]
 
