@@ -61,6 +61,8 @@ def open_audio(source: str) -> Iterator[AudioFile]:
 
     Raises ``AudioFileError`` if not a single sample can be decoded.
     """
+    if not source:
+        raise AudioFileError("the name of a recording is empty; name a file, or '-' for standard input")
     audio = AudioFile("standard input" if source == "-" else source)
     if source == "-" and os.isatty(0):
         raise AudioFileError("standard input: is a terminal; pipe audio into it, or name a file")

@@ -1,4 +1,4 @@
-"""The one exception of this package."""
+"""The exceptions of this package."""
 
 from pathlib import Path
 
@@ -17,3 +17,7 @@ class ModelError(Exception):
         self.subject = subject
         self.fault = fault
         self.remedy = remedy
+
+
+class NotWritten(ModelError):
+    """A file cannot be written where it should be."""

@@ -36,7 +36,7 @@ def split_name(name: str) -> tuple[CatalogEntry, str]:
     if base not in CATALOG:
         similar = difflib.get_close_matches(base, CATALOG, n=1)
         remedy = f"did you mean {similar[0]}?" if similar else "`stenod models list` shows all names"
-        raise ModelError(name, "is no model of the catalogue", remedy)
+        raise ModelError(name or "an empty name", "is no model of the catalogue", remedy)
     return CATALOG[base], file_type(type).name if colon else DEFAULT_FILE_TYPE
 
 
@@ -45,14 +45,22 @@ def path_of(entry: CatalogEntry, type: str) -> Path:
     return models_folder() / f"{entry.name}-{type}.gguf"
 
 
+def is_path(name_or_path: str | Path) -> bool:
+    """Whether a file is meant, and no name of the catalogue."""
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or os.sep in text or text.endswith(".gguf"):
+        return True
+    return text.partition(":")[0] not in CATALOG and Path(text).is_file()
+
+
 def resolve(name_or_path: str | Path) -> Path:
     """The model file that is meant by a catalogue name (``whisper-base``, ``whisper-base:q8_0``) or a path.
 
     Raises ModelError, telling what to do, where there is no such file.
     """
-    text = str(name_or_path)
-    if isinstance(name_or_path, Path) or os.sep in text or text.endswith(".gguf"):
+    if is_path(name_or_path):
         return _require_gguf(Path(name_or_path).expanduser())
+    text = str(name_or_path)
     entry, type = split_name(text)
     path = path_of(entry, type)
     if not path.exists():

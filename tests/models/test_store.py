@@ -50,6 +50,7 @@ def test_paths(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("?", "`stenod models list` shows all names"),
         ("whisper-base:q3", "choose one of f32, f16"),
         ("whisper-base:", "choose one of f32, f16"),
+        ("", "an empty name: is no model of the catalogue"),
         ("missing.gguf", "is not there; check the path"),
         ("/", "cannot be read"),
     ],
@@ -64,6 +65,16 @@ def test_foreign_files_are_refused(folder: Path) -> None:
     (folder / "whisper-base-f16.gguf").write_text("an error page")
     with pytest.raises(ModelError, match="is not a GGUF file"):
         resolve("whisper-base")
+
+
+def test_a_file_that_is_there_is_no_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "README.md").write_text("about")
+    with pytest.raises(ModelError, match=r"^README\.md: is not a GGUF file"):
+        resolve("README.md")
+    (folder / "whisper-base").write_text("not what the name means")
+    meant = put(folder / "whisper-base-f16.gguf")
+    assert resolve("whisper-base") == meant
 
 
 def test_list(folder: Path) -> None:
