@@ -2,22 +2,22 @@
 
 import argparse
 import logging
-import os
 import sys
 from importlib.metadata import version
 
 from .audio.files import AudioFileError
 from .audio.microphone import NoMicrophone
 from .commands import devices, listen, models, serve, transcribe
-from .commands.output import OutputError
-from .models import ModelError
+from .models import ModelError, NotWritten
 from .server.app import AddressError, EngineNotReady
 from .settings import SettingsError
+from .standard_output import OutputError, discard_standard_output
 
 COMMANDS = (serve, listen, transcribe, devices, models)
 
 EXIT_CODES: dict[type[Exception], int] = {
     OutputError: 1,
+    NotWritten: 1,
     SettingsError: 2,
     ModelError: 3,
     EngineNotReady: 3,
@@ -45,8 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has left; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_standard_output()
         return 0
 
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from .channel import Subscription
 from .events import Ended, Error, Event, Final, Gap, Overload, Partial, Warning
+from .standard_output import standard_output
 
 
 class LiveText:
@@ -36,13 +37,14 @@ class LiveText:
         self._live.stop()
 
     def show(self, event: Event) -> None:
-        """Shows an event, if it is one that a reader wants to see."""
+        """Shows an event, if it is one that a reader wants to see. Raises ``OutputError``."""
         match event:
             case Partial(committed=committed, tentative=tentative):
                 self._draw(Text(committed).append(tentative, style="dim"))
             case Final(text=text):
                 self._draw(Text())
-                self._console.print(Text(text))
+                with standard_output():
+                    self._console.print(Text(text))
             case Gap(start=start, end=end, reason=reason):
                 self._remark(f"{end - start:.1f} s of audio are missing ({reason})")
             case Overload(lag_s=lag_s, action=action):

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..audio.microphone import NoMicrophone, list_devices
+from ..standard_output import standard_output
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -24,5 +25,6 @@ def run(_: argparse.Namespace) -> int:
         table.add_row(
             device.name, str(device.channels), f"{device.sample_rate} Hz", "*" if device.is_default else ""
         )
-    Console().print(table)
+    with standard_output():
+        Console().print(table)
     return 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..models import ListedModel, convert, info, list_models, models_folder, pull, quantize, resolve
 from ..models.file_types import DEFAULT_FILE_TYPE, FILE_TYPES
+from ..standard_output import standard_output
 from .progress_bars import ProgressBars
 
 
@@ -43,16 +44,18 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def _pull(options: argparse.Namespace) -> int:
     with ProgressBars() as bars:
         path = pull(options.name, options.type, bars.show)
-    print(path)
+    with standard_output():
+        print(path)
     return 0
 
 
 def _list(_: argparse.Namespace) -> int:
     listed = list_models()
     width = max(len(model.name) for model in listed)
-    for model in listed:
-        parameters = f"{model.parameters} M" if model.parameters else ""
-        print(f"{model.name:{width}}  {parameters:>7}  {_files_here(model)}".rstrip())
+    with standard_output():
+        for model in listed:
+            parameters = f"{model.parameters} M" if model.parameters else ""
+            print(f"{model.name:{width}}  {parameters:>7}  {_files_here(model)}".rstrip())
     print(f"Files are kept in {models_folder()}", file=sys.stderr)
     return 0
 
@@ -79,20 +82,23 @@ def _info(options: argparse.Namespace) -> int:
         "languages": " ".join(model.languages),
     }
     width = max(map(len, rows))
-    for key, value in rows.items():
-        print(f"{key:{width}}  {value}")
+    with standard_output():
+        for key, value in rows.items():
+            print(f"{key:{width}}  {value}")
     return 0
 
 
 def _convert(options: argparse.Namespace) -> int:
     with ProgressBars() as bars:
         convert(options.source, options.output, options.type, bars.show)
-    print(options.output)
+    with standard_output():
+        print(options.output)
     return 0
 
 
 def _quantize(options: argparse.Namespace) -> int:
     with ProgressBars() as bars:
         quantize(resolve(options.source), options.output, options.type, bars.show)
-    print(options.output)
+    with standard_output():
+        print(options.output)
     return 0

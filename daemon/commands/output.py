@@ -5,17 +5,14 @@ from pathlib import Path
 
 from ..formats import Format, Transcript, formatted
 from ..settings import SettingsError
-
-
-class OutputError(Exception):
-    """A transcript cannot be written; the message names the file and the reason."""
+from ..standard_output import OutputError, standard_output
 
 
 class Output:
     """Writes transcripts in one format."""
 
     def __init__(self, target: str | None, form: Format, count: int) -> None:
-        """``count`` recordings go to ``target``. Raises ``SettingsError`` if they cannot."""
+        """``count`` recordings go to ``target``. If they cannot: ``SettingsError`` or ``OutputError``."""
         self._form = form
         self._target = Path(target) if target is not None else None
         self._folder = target is not None and (target.endswith("/") or Path(target).is_dir())
@@ -23,6 +20,11 @@ class Output:
         if count > 1 and form in ("srt", "vtt") and not self._folder:
             raise SettingsError(
                 f"--format {form}: several recordings need a folder each gets a file in (-o DIR/)"
+            )
+        if self._target is not None and not self._folder and not self._target.parent.is_dir():
+            raise OutputError(
+                f"{target}: cannot be written: there is no folder {self._target.parent}; make it, "
+                "or choose another"
             )
 
     @property
@@ -33,7 +35,8 @@ class Output:
         """Text as it comes: on stdout at once, if that is where it goes as plain text."""
         if self._streaming:
             for line in lines:
-                print(line, flush=True)
+                with standard_output():
+                    print(line)
 
     def write(self, transcript: Transcript) -> None:
         """Writes a transcript whose text was shown before. Raises ``OutputError``."""
@@ -41,7 +44,8 @@ class Output:
             return
         text = formatted(transcript, self._form)
         if self._target is None:
-            print(text, end="", flush=True)
+            with standard_output():
+                print(text, end="")
             return
         path = self._path(transcript.file)
         try:

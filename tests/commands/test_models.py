@@ -52,6 +52,7 @@ def test_list(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["pull", "whisper-tiny"], "whisper-tiny: cannot be fetched"),
         (["pull", "whisper-bass"], "did you mean whisper-base?"),
         (["info", "whisper-base"], "run `stenod models pull whisper-base`"),
+        (["info", ""], "an empty name: is no model of the catalogue"),
         (["info", "missing.gguf"], "missing.gguf: is not there"),
         (["convert", "missing", "-o", "out.gguf"], "missing: is not there"),
         (["quantize", "missing.gguf", "-o", "out.gguf", "--type", "f16"], "missing.gguf: is not there"),
@@ -65,6 +66,18 @@ def test_model_errors_are_one_line_and_exit_code_3(
     assert output.out == ""
     assert output.err.startswith("stenod: ") and told in output.err
     assert output.err.count("\n") == 1
+
+
+def test_a_place_that_cannot_be_written_has_exit_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_ctranslate2(tmp_path / "small", small_model())
+    assert cli.main(["models", "convert", str(source), "-o", f"{tmp_path}/none/a.gguf"]) == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line == (
+        f"stenod: {tmp_path}/none: cannot be written (No such file or directory); "
+        "make the folder, or choose another"
+    )
 
 
 @pytest.mark.parametrize(
