@@ -11,12 +11,20 @@ import numpy as np
 
 from . import settings
 from ._native import BackendError, BadModel, Model, NativeError, TranscribeOptions, Worker
-from .models import ModelError, resolve
+from .models import ModelError, is_path, resolve
 
 Result = TypeVar("Result")
 
 PROBE_S = 1.0
 """Seconds of silence that a probe transcribes."""
+
+
+class Unsupported(Exception):
+    """The model cannot do what is chosen; ``field`` is ``language`` or ``task``."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class InferenceThread:
@@ -69,16 +77,26 @@ class Engine:
         self.threads = tuple(InferenceThread(model, share) for _ in range(workers))
 
     @classmethod
-    def load(cls, chosen: settings.Engine) -> Self:
-        """Loads the model that the settings name. Blocks. Raises ``ModelError``."""
-        path = resolve(chosen.model)
+    def load(cls, chosen: settings.Engine, session: settings.Session) -> Self:
+        """Loads the model that the settings name. Blocks.
+
+        Raises ``ModelError``, and ``SettingsError`` if the model cannot do what ``session`` asks.
+        """
+        engine = cls(_load(chosen.model), chosen.workers, chosen.threads)
         try:
-            model = Model(str(path))
-        except BadModel as error:
-            raise ModelError(
-                path, str(error), f"fetch it again: stenod models pull {chosen.model}"
-            ) from error
-        return cls(model, chosen.workers, chosen.threads)
+            engine.check(session.language, session.task)
+        except Unsupported as error:
+            raise settings.SettingsError(f"session.{error.field}: {error}") from error
+        return engine
+
+    def check(self, language: str | None, task: settings.Task) -> None:
+        """Raises ``Unsupported`` if the model cannot do this."""
+        languages = self.model.languages
+        if language is not None and language not in (languages or ["en"]):
+            known = ", ".join(sorted(languages)) or "en"
+            raise Unsupported("language", f"language {language!r} is unknown to the model; it knows {known}")
+        if task == "translate" and not languages:
+            raise Unsupported("task", "an English-only model does not translate")
 
     @property
     def succeeded_at(self) -> float | None:
@@ -106,3 +124,13 @@ class Engine:
         """Ends the threads. Blocks until the work that runs is done."""
         for thread in self.threads:
             thread.close()
+
+
+def _load(name: str) -> Model:
+    path = resolve(name)
+    try:
+        return Model(str(path))
+    except BadModel as error:
+        again = "fetch or convert it again"
+        remedy = again if is_path(name) else f"remove it and run `stenod models pull {name}`"
+        raise ModelError(path, str(error).removeprefix(f"{path}: "), remedy) from error

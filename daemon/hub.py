@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from .audio.pcm import AudioFormat
 from .channel import Channel
-from .engine import Engine
+from .engine import Engine, Unsupported
 from .events import EndReason, ErrorCode, Overload
 from .scheduler import Scheduler
 from .segmenter import Endpointing
@@ -95,15 +95,10 @@ class Hub:
 
     def check(self, configuration: Configuration) -> None:
         """Raises ``Refused`` if the model cannot do what is chosen."""
-        languages = self.engine.model.languages
-        language = configuration.language
-        if language is not None and language not in (languages or ["en"]):
-            known = ", ".join(sorted(languages)) or "en"
-            raise Refused(
-                "bad_field", f"language {language!r} is unknown to the model; it knows {known}", "language"
-            )
-        if configuration.task == "translate" and not languages:
-            raise Refused("bad_field", "an English-only model does not translate", "task")
+        try:
+            self.engine.check(configuration.language, configuration.task)
+        except Unsupported as error:
+            raise Refused("bad_field", str(error), error.field) from error
 
     async def open(
         self, audio: AudioFormat, configuration: Configuration, channel: str | None, take_over: bool = False
@@ -192,8 +187,8 @@ class Hub:
 
 @asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[Hub]:
-    """A hub whose engine is loaded and runs. Raises ``ModelError``. On leaving, all sessions drain."""
-    engine = await asyncio.to_thread(Engine.load, settings.engine)
+    """A hub whose engine is loaded and runs; on leaving, all sessions drain. Raises as ``Engine.load``."""
+    engine = await asyncio.to_thread(Engine.load, settings.engine, settings.session)
     scheduler = Scheduler(engine, settings.engine.batch, settings.engine.decode_deadline_s)
     stepping = asyncio.create_task(scheduler.run(), name="scheduler")
     hub = Hub(settings, engine, scheduler)

@@ -43,13 +43,27 @@ async def test_after_a_backend_error_the_next_work_gets_a_new_worker(engine: Eng
     assert workers[2] is second
 
 
-def test_a_broken_model_file_names_file_fault_and_remedy(tmp_path: Path):
+def test_a_broken_model_file_names_file_fault_and_remedy_once(tmp_path: Path):
     model = tmp_path / "broken.gguf"
     model.write_bytes(b"GGUF\3\0\0\0" + bytes(100))
-    with pytest.raises(ModelError, match=r"broken\.gguf.*stenod models"):
-        Engine.load(settings.Engine(model=str(model)))
+    with pytest.raises(ModelError, match=r"broken\.gguf: [^/;]*; fetch or convert it again$"):
+        Engine.load(settings.Engine(model=str(model)), settings.Session())
+
+
+def test_a_broken_model_of_the_catalogue_is_to_be_pulled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("STENOD_MODELS_DIR", str(tmp_path))
+    (tmp_path / "whisper-tiny-f16.gguf").write_bytes(b"GGUF\3\0\0\0" + bytes(100))
+    with pytest.raises(ModelError, match=r"; remove it and run `stenod models pull whisper-tiny`$"):
+        Engine.load(settings.Engine(model="whisper-tiny"), settings.Session())
 
 
 def test_a_missing_model_file_is_told():
     with pytest.raises(ModelError, match=r"nowhere\.gguf"):
-        Engine.load(settings.Engine(model="nowhere.gguf"))
+        Engine.load(settings.Engine(model="nowhere.gguf"), settings.Session())
+
+
+def test_a_language_that_the_model_does_not_know_is_a_wrong_setting(model_path: Path):
+    with pytest.raises(settings.SettingsError, match=r"^session\.language: .*'xx'.* de, .*en"):
+        Engine.load(settings.Engine(model=str(model_path)), settings.Session(language="xx"))

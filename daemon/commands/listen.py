@@ -13,11 +13,11 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from ..audio.microphone import Back, Item, Lost, Microphone, Overflow, Sound
 from ..audio.pcm import AudioFormat
 from ..clients import Sender, send
-from ..events import Ended
+from ..events import Ended, Error
 from ..hub import running
 from ..server.app import AddressError
 from ..server.microphone import take
-from ..settings import Settings
+from ..settings import Settings, SettingsError
 from ..terminal import LiveText, show_all
 from .options import add_options, settings_of
 
@@ -57,7 +57,7 @@ async def _listen(settings: Settings) -> None:
 async def _through_daemon(
     settings: Settings, microphone: Microphone, text: LiveText, stop: asyncio.Event
 ) -> None:
-    """Raises ``OSError`` where no daemon answers, ``AddressError`` where one refuses."""
+    """Raises ``OSError`` where no daemon answers, ``AddressError`` or ``SettingsError`` where one refuses."""
     url = f"ws://{settings.server.host}:{settings.server.port}"
     chosen = settings.session
     opening = send(url, encoding="f32le", language=chosen.language, task=chosen.task, prompt=chosen.prompt)
@@ -65,6 +65,8 @@ async def _through_daemon(
         async with opening as sender:
             showing = asyncio.create_task(_show(sender, text))
             await _feed_until(stop, showing, microphone, lambda item: _send(sender, item))
+            if showing.done():
+                showing.result()  # it may tell better than a closed connection why
             await sender.finish()
             await showing
     except InvalidHandshake as error:
@@ -75,6 +77,8 @@ async def _through_daemon(
 
 async def _show(sender: Sender, text: LiveText) -> None:
     async for event in sender:
+        if isinstance(event, Error) and event.field is not None:
+            raise SettingsError(f"session.{event.field}: {event.message}")
         text.show(event)
         if isinstance(event, Ended):
             return

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _transcribe_all(settings: Settings, options: argparse.Namespace, output: Output) -> int:
-    engine = Engine.load(settings.engine)
+    engine = Engine.load(settings.engine, settings.session)
     try:
         transcriber = _Transcriber(engine, settings, options, output)
         return sum(not transcriber.transcribe(file) for file in options.files)

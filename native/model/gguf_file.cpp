@@ -93,7 +93,7 @@ void GgufFile::fail_foreign() {
 
 void GgufFile::check_remaining(uint64_t count, uint64_t size_of_each, const std::string& what) const {
     if (count > (file_size_ - position_) / size_of_each)
-        fail("truncated or corrupt: " + what + " goes beyond the end of the file; fetch or convert it again");
+        fail("truncated or corrupt: " + what + " goes beyond the end of the file");
 }
 
 void GgufFile::read_bytes(void* destination, uint64_t size) {
@@ -213,7 +213,7 @@ TensorInfo GgufFile::read_tensor_info() {
     if (info.shape[0] % block != 0) corrupt("rows that are not whole blocks of its type");
     const auto blocks = static_cast<uint64_t>(elements / block);
     if (blocks > file_size_ / block_size)
-        fail("truncated or corrupt: tensor " + info.name + " is larger than the file; fetch or convert it again");
+        fail("truncated or corrupt: tensor " + info.name + " is larger than the file");
     info.bytes = blocks * block_size;
     info.offset = read_number<uint64_t>();
     return info;
@@ -227,7 +227,7 @@ void GgufFile::place_tensors() {
     for (TensorInfo& info : tensors_) {
         if (info.offset % alignment != 0) fail("corrupt: tensor " + info.name + " is not aligned");
         if (data > file_size_ || info.offset > file_size_ - data || info.bytes > file_size_ - data - info.offset)
-            fail("truncated: tensor " + info.name + " goes beyond the end of the file; fetch or convert it again");
+            fail("truncated: tensor " + info.name + " goes beyond the end of the file");
         info.offset += data;
     }
 }

@@ -111,6 +111,13 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pyte
     assert "cannot be written" in line
 
 
+def test_a_folder_that_is_missing_is_not_made_for_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["transcribe", "-o", f"{tmp_path}/none/text.txt", CLIP_FILE]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"there is no folder {tmp_path}/none; make it" in line
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_disk_is_one_line(capsys: pytest.CaptureFixture[str]):
     assert main(["transcribe", "-o", "/dev/full", CLIP_FILE]) == 1
     [line] = capsys.readouterr().err.splitlines()
@@ -120,6 +127,18 @@ def test_a_full_disk_is_one_line(capsys: pytest.CaptureFixture[str]):
 def test_a_missing_model_is_exit_code_3(capsys: pytest.CaptureFixture[str]):
     assert main(["transcribe", "--model", "/none.gguf", CLIP_FILE]) == 3
     assert "/none.gguf" in capsys.readouterr().err
+
+
+def test_a_name_that_is_empty_is_told(capsys: pytest.CaptureFixture[str]):
+    assert main(["transcribe", ""]) == 4
+    assert "the name of a recording is empty" in capsys.readouterr().err
+
+
+def test_an_unknown_language_is_exit_code_2_before_a_file_is_read(capsys: pytest.CaptureFixture[str]):
+    assert main(["transcribe", "--language", "xx", "missing.wav"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("stenod: session.language: ")
+    assert "'xx'" in line
 
 
 def test_wrong_settings_are_exit_code_2_and_named(capsys: pytest.CaptureFixture[str]):
