@@ -5,10 +5,10 @@ Sources, first one wins: ``--option``; ``STENOD_*`` in the environment (nested `
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
@@ -54,15 +54,6 @@ class Server(Section):
     idle_s: Annotated[float, Field(gt=0)] = 300.0
     """A client that answers no ping for this long is gone."""
     shutdown_deadline_s: Annotated[float, Field(gt=0)] = 20.0
-
-    @model_validator(mode="after")
-    def _refuse_public_address(self) -> Self:
-        if self.host not in LOOPBACK and not self.allow_public:
-            raise ValueError(
-                f"{self.host} may be reached by other machines and there is no authentication: "
-                "use 127.0.0.1, or set allow_public"
-            )
-        return self
 
 
 class Engine(Section):

@@ -73,12 +73,6 @@ def test_a_missing_file_is_named(tmp_path: Path):
         load({}, tmp_path / "none.toml")
 
 
-def test_a_public_address_is_refused_unless_allowed():
-    with pytest.raises(SettingsError, match=r"server: 0\.0\.0\.0 may be reached by other machines"):
-        load({"server": {"host": "0.0.0.0"}})
-    assert load({"server": {"host": "0.0.0.0", "allow_public": True}}).server.allow_public
-
-
 def test_the_example_file_holds_the_defaults():
     assert load({}, EXAMPLE).model_dump() == load({}).model_dump()
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Sequence
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -14,7 +15,7 @@ from websockets.typing import Subprotocol
 from ..events import encode
 from ..hub import Hub, Refused, running
 from ..protocols import native
-from ..settings import Settings
+from ..settings import Settings, SettingsError
 from . import http
 from .microphone import capture
 
@@ -54,8 +55,9 @@ class Daemon:
     async def run(self, listening: Callable[[str], None]) -> None:
         """Serves until stopped; calls ``listening`` with the address once a client is welcome.
 
-        Raises ``ModelError``, ``EngineNotReady`` and ``AddressError``.
+        Raises ``SettingsError``, ``ModelError``, ``EngineNotReady`` and ``AddressError``.
         """
+        await self._check_host()
         async with running(self._settings) as hub:
             if not await hub.engine.probe():
                 raise EngineNotReady("the model was loaded, but computing with it failed; see the log")
@@ -65,6 +67,22 @@ class Daemon:
                 listening(f"ws://{host}:{port}")
                 await self._stop.wait()
                 await self._shut_down(hub, sources)
+
+    async def _check_host(self) -> None:
+        """Raises ``AddressError`` if there is no such host, ``SettingsError`` if others could reach it."""
+        server = self._settings.server
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(server.host, None)
+        except (OSError, UnicodeError) as error:
+            raise AddressError(
+                f"{server.host!r} does not resolve to an address ({error}); choose another with --host"
+            ) from error
+        own = all(ip_address(address[0]).is_loopback for *_, address in found)
+        if not own and not server.allow_public:
+            raise SettingsError(
+                f"server.host: {server.host} may be reached by other machines and there is no "
+                "authentication: use 127.0.0.1, or set server.allow_public"
+            )
 
     async def _listen(self, hub: Hub) -> Server:
         async def process_request(_: ServerConnection, request: Request) -> Response | None:
