@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -102,6 +102,11 @@ class Resume(Struct, tag="resume"):
 
 Message = Start | Configure | FlushMessage | ClearMessage | GapMessage | FinishMessage | Resume
 
+TYPES = ", ".join(kind.__struct_config__.tag for kind in get_args(Message))
+"""Of all messages, as they are told to a client."""
+
+_LONE_SURROGATE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
+
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 
 
@@ -115,11 +120,14 @@ def parse(text: str) -> Message:
         missing = re.search(r"missing required field `(\w+)`", problem)
         if missing and not field:
             field = missing[1]
-        if field in ("", "type"):
+        if field == "type":
+            raise Refused("bad_message", f"type: {problem}; it is one of {TYPES}", field) from error
+        if not field:
             raise Refused("bad_message", problem) from error
         raise Refused("bad_field", f"{field}: {problem}", field) from error
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
-        raise Refused("bad_json", f"a text frame is a JSON object: {error}") from error
+        problem = "half of a surrogate pair is no text" if _LONE_SURROGATE.search(text) else str(error)
+        raise Refused("bad_json", f"a text frame is a JSON object: {problem}") from error
 
 
 def configured(old: Configuration, default: Configuration, choices: Choices) -> Configuration:
@@ -156,8 +164,8 @@ class StreamConnection:
         try:
             with self._hub.slot():
                 if (opened := await self._open_in_time()) is not None:
-                    self._session, audio = opened
-                    await self._run(self._session, audio)
+                    self._session, first = opened
+                    await self._run(self._session, first)
         except Refused as refused:
             await self._refuse(refused)
         finally:
@@ -176,7 +184,7 @@ class StreamConnection:
     def _received(self) -> int:
         return self._session.received_frames if self._session else 0
 
-    async def _open_in_time(self) -> tuple[Session, bytes] | None:
+    async def _open_in_time(self) -> tuple[Session, str | bytes] | None:
         """As ``_open``, unless the daemon shuts down before the client has said what it wants."""
         opening = asyncio.create_task(self._open())
         closing = asyncio.create_task(self._hub.closing.wait())
@@ -194,19 +202,20 @@ class StreamConnection:
         await self._socket.send(encode(error_of(refused, fatal=True)), text=True)
         await self._socket.close(FATAL_CLOSE, refused.code)
 
-    async def _open(self) -> tuple[Session, bytes] | None:
-        """The session of the first good message, and the audio that came with it; None if the client left.
+    async def _open(self) -> tuple[Session, str | bytes] | None:
+        """The session of the first good message, and what it has to do first; None if the client left.
 
         A message that is no ``start`` at all is answered and forgotten. A ``start`` that is refused ends the
         connection: audio that may already be under way must not be taken for something that it is not.
+        ``finish``, or ``flush`` at once, opens a session too: its client waits for what follows from it.
         """
         first = True
         async for message in self._socket:
+            at_once, first = first, False
             if isinstance(message, bytes):
-                if not first:
+                if not at_once:
                     raise Refused("bad_message", "audio before `start`")
                 return await self._start(Start()), message
-            first = False
             try:
                 parsed = parse(message)
             except Refused as refused:
@@ -218,6 +227,8 @@ class StreamConnection:
                 raise Refused("not_resumable", "sessions of this daemon end with their connection")
             if isinstance(parsed, Start):
                 return await self._start(parsed), b""
+            if isinstance(parsed, FinishMessage) or (at_once and isinstance(parsed, FlushMessage)):
+                return await self._start(Start()), message
             misplaced = Refused("bad_message", "the first message is `start`, or audio")
             await self._socket.send(encode(error_of(misplaced, fatal=False)), text=True)
         return None
@@ -237,7 +248,7 @@ class StreamConnection:
         configuration = configured(defaults, defaults, start)
         return await self._hub.open(audio, configuration, start.channel, start.take_over)
 
-    async def _run(self, session: Session, audio: bytes) -> None:
+    async def _run(self, session: Session, first: str | bytes) -> None:
         """Serves a session until it has ended and its client was told."""
         limits, cut = self._hub.settings.limits, session.configuration.endpointing
         told = Limits(limits.frame_bytes, limits.buffer_s, cut.max_utterance_s if cut else None)
@@ -245,7 +256,7 @@ class StreamConnection:
         session.answer(Started(session.id, "", 0.0, told))
         self._hub.start(session)
         sending = asyncio.create_task(self._send(session, sender))
-        receiving = asyncio.create_task(self._receive(session, audio))
+        receiving = asyncio.create_task(self._receive(session, first))
         try:
             await self._hub.ended(session)
             sender.close()
@@ -271,23 +282,26 @@ class StreamConnection:
         except ConnectionClosed:
             return  # the receiving side ends the session
 
-    async def _receive(self, session: Session, audio: bytes) -> None:
+    async def _receive(self, session: Session, first: str | bytes) -> None:
         """Takes what the client sends; a connection that is lost ends the session, after its finals."""
         acknowledged_at = time.monotonic()
         try:
-            await session.feed(audio)
+            await self._take(session, first)
             async for message in self._socket:
-                if isinstance(message, str):
-                    self._answer(session, message)
-                    await session.room()
-                    continue
-                await session.feed(message)
+                await self._take(session, message)
                 if time.monotonic() - acknowledged_at >= ACK_S:
                     acknowledged_at = time.monotonic()
                     session.answer(Ack(session.received_frames))
         except ConnectionClosed:
             pass  # lost rather than closed: the same holds
         session.finish("expired")
+
+    async def _take(self, session: Session, message: str | bytes) -> None:
+        if isinstance(message, bytes):
+            await session.feed(message)
+        else:
+            self._answer(session, message)
+            await session.room()
 
     def _answer(self, session: Session, text: str) -> None:
         try:

@@ -77,6 +77,17 @@ def test_a_wrong_field_is_named(fields: dict[str, Any], field: str):
     assert (refused.code, refused.field) == ("bad_field", field)
 
 
+@pytest.mark.parametrize("text", ['{"type":"sing"}', "{}"])
+def test_what_types_there_are_is_told(text: str):
+    refused = refusal(text)
+    assert (refused.field, refused.message.partition(":")[0]) == ("type", "type")
+    assert refused.message.endswith(", ".join(MESSAGES))
+
+
+def test_half_of_a_surrogate_pair_is_told():
+    assert "surrogate" in refusal(r'{"type":"\ud800"}').message
+
+
 def test_unknown_fields_are_ignored():
     assert parse('{"type":"flush","id":"a","new":{"deep":[1]}}') == FlushMessage("a")
 
@@ -181,6 +192,24 @@ async def test_audio_first_opens_a_session_with_the_defaults(daemon: str):
         assert isinstance(events[0], Started)
         assert errors(events) == [("bad_message", False)]
         assert isinstance(events[-1], Ended)
+
+
+@pytest.mark.parametrize("broken", [[], ["{"]])
+async def test_finish_first_opens_a_session_and_ends_it(broken: list[str], daemon: str):
+    async with connect(f"{daemon}/v1/stream") as socket:
+        await say(socket, *broken, {"type": "finish"})
+        events = await rest(socket)
+        assert errors(events) == [("bad_json", False)] * len(broken)
+        assert [type(event) for event in events[len(broken) :]] == [Started, SessionStarted, Ended]
+        assert socket.close_code == 1000
+
+
+async def test_flush_first_opens_a_session_and_is_answered(daemon: str):
+    async with connect(f"{daemon}/v1/stream") as socket:
+        await say(socket, {"type": "flush", "id": 1})
+        assert (await until(socket, Flushed))[-1] == Flushed(1)
+        await say(socket, {"type": "finish"})
+        assert isinstance((await rest(socket))[-1], Ended)
 
 
 async def test_any_declared_format_is_understood(daemon: str):
