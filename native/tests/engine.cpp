@@ -136,11 +136,13 @@ TEST_CASE("a stream's text depends neither on how its audio was cut nor on its c
     for (int i = 0; i < 3; ++i) CHECK(told[i] == expected[i]);
 }
 
+#ifndef __SANITIZE_THREAD__  // it cannot see the barriers of ggml, which is built without it
 TEST_CASE("a stream's text does not depend on the number of threads") {
     Worker one(random_model(), 1), three(random_model(), 3);
     const auto audio = noise(1.7, 11);
     CHECK(alone(one, audio) == alone(three, audio));
 }
+#endif
 
 TEST_CASE("an aborted stream fails alone, and does the step again when it is reset") {
     Worker worker(random_model(), 1);
