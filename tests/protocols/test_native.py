@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from uuid import uuid4
 from typing import Any
 
 import numpy as np
@@ -281,40 +282,46 @@ async def test_audio_after_a_failed_first_message_is_not_guessed_at(daemon: str)
         assert errors(await rest(socket)) == [("bad_json", False), ("bad_message", True)]
 
 
-async def test_a_channel_is_read_by_many_and_by_late_ones(daemon: str):
-    async with connect(f"{daemon}/v1/channels/room") as early, connect(f"{daemon}/v1/stream") as source:
+@pytest.fixture
+def room() -> str:
+    """A channel of the test's own: the daemon is shared, and sessions of former tests may still be draining."""
+    return uuid4().hex
+
+
+async def test_a_channel_is_read_by_many_and_by_late_ones(daemon: str, room: str):
+    async with connect(f"{daemon}/v1/channels/{room}") as early, connect(f"{daemon}/v1/stream") as source:
         assert decode(await early.recv()) == Snapshot((), None)
-        await say(source, {"type": "start", "channel": "room", "language": "en"}, pcm(clip()))
+        await say(source, {"type": "start", "channel": room, "language": "en"}, pcm(clip()))
         await say(source, {"type": "flush"})
         told = await until(early, Final)
-        async with connect(f"{daemon}/v1/channels/room?only=finals") as late:
+        async with connect(f"{daemon}/v1/channels/{room}?only=finals") as late:
             snapshot = decode(await late.recv())
             assert isinstance(snapshot, Snapshot)
             assert list(snapshot.utterances) == finals(told)
-        async with connect(f"{daemon}/v1/channels/room?since={snapshot.cursor}") as follower:
+        async with connect(f"{daemon}/v1/channels/{room}?since={snapshot.cursor}") as follower:
             await say(source, {"type": "finish"})
             assert isinstance(decode(await follower.recv()), Ended)
             await rest(source)
 
 
-async def test_a_channel_has_one_source_unless_another_takes_over(daemon: str):
+async def test_a_channel_has_one_source_unless_another_takes_over(daemon: str, room: str):
     async with connect(f"{daemon}/v1/stream") as first, connect(f"{daemon}/v1/stream") as second:
-        await say(first, {"type": "start", "channel": "room"})
+        await say(first, {"type": "start", "channel": room})
         await until(first, SessionStarted)
-        await say(second, {"type": "start", "channel": "room"})
+        await say(second, {"type": "start", "channel": room})
         assert errors(await rest(second)) == [("channel_busy", True)]
         async with connect(f"{daemon}/v1/stream") as third:
-            await say(third, {"type": "start", "channel": "room", "take_over": True})
+            await say(third, {"type": "start", "channel": room, "take_over": True})
             await until(third, SessionStarted)
             ended = (await rest(first))[-1]
             assert isinstance(ended, Ended)
             assert ended.reason == "expired"
 
 
-async def test_a_connection_that_is_lost_ends_its_session_after_the_finals(daemon: str):
-    async with connect(f"{daemon}/v1/channels/room") as reader:
+async def test_a_connection_that_is_lost_ends_its_session_after_the_finals(daemon: str, room: str):
+    async with connect(f"{daemon}/v1/channels/{room}") as reader:
         async with connect(f"{daemon}/v1/stream") as source:
-            await say(source, {"type": "start", "channel": "room", "language": "en"})
+            await say(source, {"type": "start", "channel": room, "language": "en"})
             await until(source, SessionStarted)
             # Not before the daemon has heard speech: what is not sent yet is lost with the connection.
             await say(source, pcm(clip())[: 3 * 32000])
