@@ -5,8 +5,8 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from uuid import uuid4
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -284,7 +284,7 @@ async def test_audio_after_a_failed_first_message_is_not_guessed_at(daemon: str)
 
 @pytest.fixture
 def room() -> str:
-    """A channel of the test's own: the daemon is shared, and sessions of former tests may still be draining."""
+    """A channel of the test's own: sessions of former tests may still be draining in the shared daemon."""
     return uuid4().hex
 
 
