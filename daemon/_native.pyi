@@ -102,7 +102,6 @@ class StreamOptions:
     """A window that is longer is cut behind committed text."""
     keep_s: float
     """Seconds of committed audio that stay in a window that is cut."""
-    longest_window_s: float
     least_avg_logprob: float
     """A hypothesis with less commits nothing."""
     def __init__(self, **fields: Any) -> None: ...

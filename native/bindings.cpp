@@ -117,7 +117,6 @@ StreamOptions stream_options(const py::kwargs& kwargs) {
     fields.take("unsure_distance_s", options.unsure_distance_s);
     fields.take("trim_after_s", options.trim_after_s);
     fields.take("keep_s", options.keep_s);
-    fields.take("longest_window_s", options.longest_window_s);
     fields.take("least_avg_logprob", options.least_avg_logprob);
     fields.done();
     return options;

@@ -1,7 +1,6 @@
 #include "whisper/decoder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -185,7 +184,7 @@ public:
     }
 
     ggml_tensor* attend(ggml_tensor* query, ggml_tensor* keys, ggml_tensor* values, ggml_tensor* mask) const {
-        ggml_tensor* result = ggml_flash_attn_ext(context_, query, keys, values, mask, scale(), 0.0f, 0.0f);
+        ggml_tensor* result = ggml_flash_attn_ext(context_, query, keys, values, mask, attention_scale(model_.decoder), 0.0f, 0.0f);
         return ggml_reshape_2d(context_, result, model_.decoder.width, query->ne[1]);
     }
 
@@ -201,8 +200,6 @@ public:
         }
         return parts.front();
     }
-
-    float scale() const { return 1.0f / std::sqrt(static_cast<float>(model_.decoder.head_width())); }
 
 private:
     const Model& model_;
@@ -265,7 +262,7 @@ std::unique_ptr<Decoder::Pass> Decoder::build(const Key& key) const {
             if (!keep) continue;
             const int rows = key.rows == 1 ? 1 : key.outputs;
             binding.scores = ggml_mul_mat(context, binding.cross_keys, builder.heads_of(kept_query, i, rows));
-            binding.weights = ggml_soft_max_ext(context, binding.scores, nullptr, builder.scale(), 0.0f);
+            binding.weights = ggml_soft_max_ext(context, binding.scores, nullptr, attention_scale(size), 0.0f);
             graph.output(binding.weights);
         }
         x = apply_residual(context, block.cross.out, builder.join(attended, columns), x);

@@ -1,8 +1,6 @@
 #include "whisper/encoder.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <string>
 
 #include "errors.h"
@@ -71,7 +69,7 @@ ggml_tensor* self_attention(ggml_context* context, const Attention& attention, c
     ggml_tensor* attended =
         ggml_flash_attn_ext(context, split_heads(context, query, size), split_heads(context, key, size),
                             split_heads(context, value, size), nullptr,
-                            1.0f / std::sqrt(static_cast<float>(size.head_width())), 0.0f, 0.0f);
+                            attention_scale(size), 0.0f, 0.0f);
     attended = ggml_reshape_2d(context, attended, size.width, x->ne[1]);
     return apply_residual(context, attention.out, attended, x);
 }
@@ -130,6 +128,12 @@ void Encoder::encode(const float* mel, int positions, CrossCache& cross) {
     executor_.compute(shape.graph);
     seconds_ += executor_.seconds() - before;
     cross.positions = positions;
+}
+
+void Encoder::encode_window(const LogMelStream& mel, size_t start, int positions, CrossCache& cross) {
+    std::vector<float> window(static_cast<size_t>(2 * positions) * model_.mel_bands);
+    mel.window(start, 2 * positions, window.data());
+    encode(window.data(), positions, cross);
 }
 
 std::vector<float> Encoder::encode_output(const float* mel, int positions, CrossCache& cross) {

@@ -39,7 +39,10 @@ public:
     /// Encodes `mel` [mel_bands][2 * positions], normalised, into `cross`. Throws Aborted, BackendError, OutOfMemory.
     void encode(const float* mel, int positions, CrossCache& cross);
 
-    /// The same, and returns the encoder's output [positions][width].
+    /// Encodes the audio of `mel` from hop `start` on, followed by silence up to `positions`.
+    void encode_window(const LogMelStream& mel, size_t start, int positions, CrossCache& cross);
+
+    /// As `encode`, and returns the encoder's output [positions][width].
     std::vector<float> encode_output(const float* mel, int positions, CrossCache& cross);
 
     /// Seconds spent computing.

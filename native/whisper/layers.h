@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cmath>
+
 #include "graph/ops.h"
 #include "whisper/model.h"
 
 namespace stenod::whisper {
+
+/// What attention scores are multiplied by.
+inline float attention_scale(const StackSize& size) { return 1.0f / std::sqrt(static_cast<float>(size.head_width())); }
 
 inline ggml_tensor* normalise(ggml_context* context, const Norm& norm, ggml_tensor* x) {
     return layer_norm(context, x, norm.weight, norm.bias);

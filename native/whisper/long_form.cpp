@@ -25,9 +25,7 @@ std::vector<int> encode_prompt(const Model& model, const std::string& text) {
 LongForm::LongForm(const Model& model, const float* samples, size_t count, TranscribeOptions options)
     : model_(model), options_(std::move(options)), mel_(model.mel) {
     if (options_.translate && !model_.multilingual()) throw BadArgument("task: the model knows English only");
-    if (!options_.language.empty() && !(options_.language == "en" && !model_.multilingual())) {
-        language_token_ = model_.language_token(options_.language);
-    }
+    language_token_ = model_.chosen_language(options_.language);
     history_ = encode_prompt(model_, options_.prompt);
     mel_.push(samples, count);
     content_ = (count + Model::kHop - 1) / Model::kHop;
@@ -42,10 +40,8 @@ void LongForm::begin_window(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lan
     const int audio = static_cast<int>((window_frames_ + 1) / 2);
     const int positions = options_.full_window ? model_.encoder.context
                                                : Encoder::bucket(model_, audio + kTrailingSilence);
-    std::vector<float> mel(static_cast<size_t>(2 * positions) * model_.mel_bands);
-    mel_.window(seek_, 2 * positions, mel.data());
     cross_ = caches.take(model_);
-    encoder.encode(mel.data(), positions, *cross_);
+    encoder.encode_window(mel_, seek_, positions, *cross_);
 
     WindowOptions window;
     if (options_.condition_on_previous_text || result_.segments.empty()) {

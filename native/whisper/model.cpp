@@ -146,6 +146,10 @@ int Model::language_token(const std::string& code) const {
     return token.language(static_cast<int>(found - languages.begin()));
 }
 
+int Model::chosen_language(const std::string& code) const {
+    return code.empty() || (code == "en" && !multilingual()) ? -1 : language_token(code);
+}
+
 void Model::read_sizes(const GgufFile& file) {
     encoder = read_stack(file, "encoder");
     decoder = read_stack(file, "decoder");

@@ -92,6 +92,8 @@ public:
     bool multilingual() const { return !languages.empty(); }
     /// The token of a language. Throws BadArgument naming the code.
     int language_token(const std::string& code) const;
+    /// The same for an option: -1 where it is empty (to be detected), and for "en" where the model knows nothing else.
+    int chosen_language(const std::string& code) const;
 
 private:
     void read_sizes(const GgufFile& file);

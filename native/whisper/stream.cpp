@@ -25,18 +25,12 @@ Stream::Stream(const Model& model, StreamOptions options) : model_(model), mel_(
 void Stream::check(const StreamOptions& options) const {
     if (options.translate && !model_.multilingual()) throw BadArgument("task: the model knows English only");
     if (!(options.step_s >= 0.1 && options.step_s <= 10)) throw BadArgument("step_s: must be from 0.1 to 10");
-    if (!(options.longest_window_s <= Model::kWindowSeconds - 1)) {
-        throw BadArgument("longest_window_s: must be at most 29");
-    }
 }
 
 void Stream::reset(std::optional<StreamOptions> options) {
     if (options) {
         check(*options);
-        language_token_ = -1;
-        if (!options->language.empty() && !(options->language == "en" && !model_.multilingual())) {
-            language_token_ = model_.language_token(options->language);
-        }
+        language_token_ = model_.chosen_language(options->language);
         prompt_ = encode_prompt(model_, options->prompt);
         options_ = std::move(*options);
     } else if (options_.language.empty()) {
@@ -124,10 +118,8 @@ void Stream::begin_step(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lane>& 
     const size_t hops = end - window_start_;
     const int audio = static_cast<int>((hops + 1) / 2);
     const int positions = Encoder::bucket(model_, audio + kTrailingSilence);
-    std::vector<float> mel(static_cast<size_t>(2 * positions) * model_.mel_bands);
-    mel_.window(window_start_, 2 * positions, mel.data());
     cross_ = caches.take(model_);
-    encoder.encode(mel.data(), positions, *cross_);
+    encoder.encode_window(mel_, window_start_, positions, *cross_);
 
     WindowOptions window;
     window.previous = prompt_;

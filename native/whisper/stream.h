@@ -27,7 +27,6 @@ struct StreamOptions {
     double unsure_distance_s = 1.2; ///< so far
     double trim_after_s = 8.0;      ///< a window longer than this is cut behind committed text
     double keep_s = 2.0;            ///< committed audio that stays in a window that is cut
-    double longest_window_s = 28.0;
     float least_avg_logprob = -1.0f;    ///< a hypothesis below this commits nothing
 };
 
