@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "../errors.h"
 
@@ -15,10 +16,13 @@ constexpr float least_power = 1e-10f;
 constexpr float silence = -10.0f;         // log10(least_power)
 constexpr float dynamic_range = 8.0f;     // decades kept below a window's maximum
 constexpr float greatest_sample = 1e6f;   // keeps powers finite, however wild the input
+constexpr float guard = 1.0f / (1 << 24); // added to NeMo's powers
+constexpr float least_deviation = 1e-5f;  // added to NeMo's deviations
 
 const MelParameters& checked(const MelParameters& parameters) {
-    if (parameters.mel_bands == 0 || parameters.hop == 0 || parameters.hop > parameters.n_fft)
-        throw BadArgument("mel spectrogram: mel_bands and hop must be positive, and hop at most n_fft");
+    if (parameters.mel_bands == 0 || parameters.hop == 0 || parameters.hop > parameters.window ||
+        parameters.window > parameters.n_fft)
+        throw BadArgument("mel spectrogram: mel_bands and hop must be positive, hop <= window <= n_fft");
     if (parameters.filters.size() != parameters.mel_bands * (parameters.n_fft / 2 + 1))
         throw BadArgument("mel spectrogram: " + std::to_string(parameters.filters.size()) +
                           " filter weights do not make mel_bands x (n_fft / 2 + 1)");
@@ -32,8 +36,13 @@ float sane(float sample) {
 }  // namespace
 
 MelSpectrogram::MelSpectrogram(const MelParameters& parameters)
-    : hop_(checked(parameters).hop), spectrum_(parameters.n_fft), window_(parameters.n_fft) {
-    const double turn = 2.0 * 3.14159265358979323846 / static_cast<double>(parameters.n_fft);
+    : convention_(checked(parameters).convention),
+      hop_(parameters.hop),
+      pre_emphasis_(parameters.pre_emphasis),
+      spectrum_(parameters.n_fft),
+      window_(parameters.window) {
+    const size_t period = window_.size() - (convention_ == MelParameters::Convention::nemo ? 1 : 0);
+    const double turn = 2.0 * 3.14159265358979323846 / static_cast<double>(period);
     for (size_t i = 0; i < window_.size(); ++i)
         window_[i] = static_cast<float>(0.5 - 0.5 * std::cos(turn * static_cast<double>(i)));
     for (size_t band = 0; band < parameters.mel_bands; ++band) {
@@ -46,14 +55,21 @@ MelSpectrogram::MelSpectrogram(const MelParameters& parameters)
     }
 }
 
+float MelSpectrogram::log_power(float power) const {
+    return convention_ == MelParameters::Convention::nemo ? std::log(power + guard)
+                                                          : std::log10(std::max(power, least_power));
+}
+
 void MelSpectrogram::compute(const float* samples, size_t count, float* out) const {
     constexpr size_t lanes = PowerSpectrum::lanes;
-    std::vector<float> signals(n_fft() * lanes), scratch(n_fft() * lanes), power(spectrum_.bins() * lanes);
+    const size_t n_fft = spectrum_.length(), margin = (n_fft - window()) / 2;
+    std::vector<float> signals(n_fft * lanes), scratch(n_fft * lanes), power(spectrum_.bins() * lanes);
     for (size_t first = 0; first < count; first += lanes) {
         const size_t used = std::min(lanes, count - first);
+        if (margin > 0) std::fill(signals.begin(), signals.end(), 0.0f);  // the transform overwrites it
         for (size_t lane = 0; lane < used; ++lane) {
             const float* frame = samples + (first + lane) * hop_;
-            for (size_t i = 0; i < n_fft(); ++i) signals[i * lanes + lane] = window_[i] * frame[i];
+            for (size_t i = 0; i < window(); ++i) signals[(margin + i) * lanes + lane] = window_[i] * frame[i];
         }
         spectrum_.compute(signals.data(), scratch.data(), power.data());
         for (size_t band = 0; band < bands_.size(); ++band) {
@@ -63,7 +79,7 @@ void MelSpectrogram::compute(const float* samples, size_t count, float* out) con
                 for (size_t lane = 0; lane < lanes; ++lane)
                     sums[lane] += filter.weights[i] * power[(filter.first_bin + i) * lanes + lane];
             for (size_t lane = 0; lane < used; ++lane)
-                out[(first + lane) * bands_.size() + band] = std::log10(std::max(sums[lane], least_power));
+                out[(first + lane) * bands_.size() + band] = log_power(sums[lane]);
         }
     }
 }
@@ -72,10 +88,13 @@ LogMelStream::LogMelStream(const MelSpectrogram& spectrogram) : spectrogram_(&sp
 
 void LogMelStream::push(const float* samples, size_t count) {
     samples_.resize(samples_.size() + count);
-    std::transform(samples, samples + count, samples_.end() - static_cast<std::ptrdiff_t>(count), sane);
+    std::transform(samples, samples + count, samples_.end() - static_cast<std::ptrdiff_t>(count), [this](float sample) {
+        const float now = sane(sample), before = std::exchange(last_, now);
+        return now - spectrogram_->pre_emphasis() * before;
+    });
 
     const size_t hop = spectrogram_->hop();
-    const size_t half = spectrogram_->n_fft() / 2;
+    const size_t half = spectrogram_->window() / 2;
     const size_t before = frames();
     const size_t after = complete_frames(this->samples());
     raw_.resize((after - first_frame_) * bands());
@@ -90,15 +109,15 @@ void LogMelStream::push(const float* samples, size_t count) {
 }
 
 size_t LogMelStream::complete_frames(size_t samples) const {
-    const size_t half = spectrogram_->n_fft() / 2;  // one sample more, since frame 0 is mirrored at sample 0
+    const size_t half = spectrogram_->window() / 2;  // one sample more, since frame 0 is mirrored at sample 0
     return samples > half ? (samples - half - 1) / spectrogram_->hop() + 1 : 0;
 }
 
-/// The samples under frames [first_frame, end_frame), mirrored at sample 0 and, if the audio ends there or before,
-/// at sample `window_end`; zeros where there are none.
+/// The samples under frames [first_frame, end_frame); zeros where there are none, but in Whisper's convention mirrored at
+/// sample 0 and, if the audio ends there or before, at sample `window_end`.
 std::vector<float> LogMelStream::gather(size_t first_frame, size_t end_frame, size_t window_end) const {
     const auto hop = static_cast<std::ptrdiff_t>(spectrogram_->hop());
-    const auto half = static_cast<std::ptrdiff_t>(spectrogram_->n_fft() / 2);
+    const auto half = static_cast<std::ptrdiff_t>(spectrogram_->window() / 2);
     const auto held = static_cast<std::ptrdiff_t>(first_sample_);
     const auto end = static_cast<std::ptrdiff_t>(samples());
     const auto border = static_cast<std::ptrdiff_t>(window_end);
@@ -107,11 +126,23 @@ std::vector<float> LogMelStream::gather(size_t first_frame, size_t end_frame, si
     std::vector<float> gathered;
     gathered.reserve(static_cast<size_t>(last - first));
     for (std::ptrdiff_t i = first; i < last; ++i) {
-        std::ptrdiff_t source = std::abs(i);
-        if (source >= border && end <= border) source = 2 * (border - 1) - source;
+        std::ptrdiff_t source = i;
+        if (mirrors()) {
+            source = std::abs(i);
+            if (source >= border && end <= border) source = 2 * (border - 1) - source;
+        }
         gathered.push_back(held <= source && source < end ? samples_[static_cast<size_t>(source - held)] : 0.0f);
     }
     return gathered;
+}
+
+void LogMelStream::copy_frames(size_t first, size_t count, float* out) const {
+    if (first < first_frame_) throw BadArgument("mel frames: frame " + std::to_string(first) + " was dropped");
+    const size_t end = first + count, complete = std::clamp(frames(), first, end);
+    if (first < complete) std::copy_n(frame(first), (complete - first) * bands(), out);
+    if (complete < end)
+        spectrogram_->compute(gather(complete, end, samples()).data(), end - complete,
+                              out + (complete - first) * bands());
 }
 
 void LogMelStream::window(size_t start_frame, size_t n_frames, float* out) const {
@@ -121,7 +152,7 @@ void LogMelStream::window(size_t start_frame, size_t n_frames, float* out) const
     const size_t end_frame = start_frame + n_frames;
     const size_t complete = std::clamp(frames(), start_frame, end_frame);
     // Frames that hear the last samples, and silence after them.
-    const size_t heard = std::clamp((samples() + spectrogram_->n_fft() / 2 + hop - 1) / hop, complete, end_frame);
+    const size_t heard = std::clamp((samples() + spectrogram_->window() / 2 + hop - 1) / hop, complete, end_frame);
     std::vector<float> tail((heard - complete) * bands());
     if (complete < heard)
         spectrogram_->compute(gather(complete, heard, end_frame * hop).data(), heard - complete, tail.data());
@@ -145,6 +176,7 @@ void LogMelStream::window(size_t start_frame, size_t n_frames, float* out) const
 
 void LogMelStream::truncate(size_t samples) {
     if (samples >= this->samples()) return;
+    if (spectrogram_->pre_emphasis() != 0) throw BadArgument("cannot truncate audio that is emphasised");
     const size_t complete = complete_frames(samples);
     if (complete < first_frame_ || samples < first_sample_)
         throw BadArgument("cannot truncate to " + std::to_string(samples) + " samples: they were dropped");
@@ -153,7 +185,7 @@ void LogMelStream::truncate(size_t samples) {
 }
 
 void LogMelStream::drop_before(size_t frame) {
-    const size_t half = spectrogram_->n_fft() / 2;
+    const size_t half = spectrogram_->window() / 2;
     const size_t kept_frame = std::clamp(frame, first_frame_, frames());
     const size_t kept_sample = std::max(kept_frame * spectrogram_->hop(), half) - half;
     raw_.erase(raw_.begin(), raw_.begin() + static_cast<std::ptrdiff_t>((kept_frame - first_frame_) * bands()));
@@ -165,8 +197,23 @@ void LogMelStream::drop_before(size_t frame) {
 void LogMelStream::reset() {
     samples_.clear();
     raw_.clear();
+    last_ = 0;
     first_sample_ = 0;
     first_frame_ = 0;
+}
+
+void normalise_bands(float* frames, size_t count, size_t mel_bands) {
+    for (size_t band = 0; band < mel_bands; ++band) {
+        double sum = 0, squares = 0;
+        for (size_t i = 0; i < count; ++i) sum += frames[i * mel_bands + band];
+        const double mean = sum / static_cast<double>(count);
+        for (size_t i = 0; i < count; ++i) squares += std::pow(frames[i * mel_bands + band] - mean, 2);
+        const double deviation = std::sqrt(squares / static_cast<double>(std::max<size_t>(2, count) - 1)) + least_deviation;
+        for (size_t i = 0; i < count; ++i) {
+            float& value = frames[i * mel_bands + band];
+            value = static_cast<float>((value - mean) / deviation);
+        }
+    }
 }
 
 }  // namespace stenod

@@ -148,6 +148,12 @@ GgufFile::Value GgufFile::read_value(const std::string& key) {
     Value value{value_types[type].name, Other{}};
     if (type == type_u32) {
         value.data = read_number<uint32_t>();
+    } else if (type == type_i32) {
+        value.data = read_number<int32_t>();
+    } else if (type == type_f32) {
+        value.data = read_number<float>();
+    } else if (type == type_bool) {
+        value.data = read_number<uint8_t>() != 0;
     } else if (type == type_string) {
         value.data = read_string("key " + key);
     } else if (type == type_array) {
@@ -170,13 +176,22 @@ void GgufFile::read_array(const std::string& key, Value& value) {
         std::vector<std::string> strings;
         for (uint64_t i = 0; i < count; ++i) strings.push_back(read_string("key " + key));
         value.data = std::move(strings);
-    } else if (type == type_i32) {
-        std::vector<int32_t> numbers(count);
-        read_bytes(numbers.data(), count * sizeof(int32_t));
-        value.data = std::move(numbers);
+    } else if (type == type_i32 || type == type_u32) {
+        std::vector<int32_t> numbers = read_numbers<int32_t>(count);
+        const bool fits = type == type_i32 || std::all_of(numbers.begin(), numbers.end(), [](int32_t n) { return n >= 0; });
+        if (fits) value.data = std::move(numbers);
+    } else if (type == type_f32) {
+        value.data = read_numbers<float>(count);
     } else {
         skip(count * value_types[type].size);
     }
+}
+
+template <typename T>
+std::vector<T> GgufFile::read_numbers(uint64_t count) {
+    std::vector<T> numbers(count);
+    read_bytes(numbers.data(), count * sizeof(T));
+    return numbers;
 }
 
 void GgufFile::read_tensor_directory(uint64_t count) {
@@ -251,11 +266,25 @@ const std::vector<int32_t>& GgufFile::i32_array(std::string_view key) const {
     return get<std::vector<int32_t>>(key, "array of i32");
 }
 
+const std::vector<float>& GgufFile::f32_array(std::string_view key) const {
+    return get<std::vector<float>>(key, "array of f32");
+}
+
 const std::vector<std::string>& GgufFile::string_array(std::string_view key) const {
     return get<std::vector<std::string>>(key, "array of string");
 }
 
 uint32_t GgufFile::u32(std::string_view key, uint32_t fallback) const { return has(key) ? u32(key) : fallback; }
+
+int32_t GgufFile::i32(std::string_view key, int32_t fallback) const {
+    return has(key) ? get<int32_t>(key, "i32") : fallback;
+}
+
+float GgufFile::f32(std::string_view key, float fallback) const { return has(key) ? get<float>(key, "f32") : fallback; }
+
+bool GgufFile::boolean(std::string_view key, bool fallback) const {
+    return has(key) ? get<bool>(key, "bool") : fallback;
+}
 
 std::string GgufFile::string(std::string_view key, const std::string& fallback) const {
     return has(key) ? string(key) : fallback;

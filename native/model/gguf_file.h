@@ -39,11 +39,15 @@ public:
     /// Values by key, of exactly this GGUF type; missing or of another type: BadModel.
     uint32_t u32(std::string_view key) const;
     const std::string& string(std::string_view key) const;
-    const std::vector<int32_t>& i32_array(std::string_view key) const;
+    const std::vector<int32_t>& i32_array(std::string_view key) const;  ///< u32 too, where every value fits
+    const std::vector<float>& f32_array(std::string_view key) const;
     const std::vector<std::string>& string_array(std::string_view key) const;
 
     /// The same, with a value for a key that is missing.
     uint32_t u32(std::string_view key, uint32_t fallback) const;
+    int32_t i32(std::string_view key, int32_t fallback) const;
+    float f32(std::string_view key, float fallback) const;
+    bool boolean(std::string_view key, bool fallback) const;
     std::string string(std::string_view key, const std::string& fallback) const;
 
     /// In the file's order.
@@ -65,7 +69,9 @@ private:
     struct Other {};
     struct Value {
         std::string type_name;
-        std::variant<Other, uint32_t, std::string, std::vector<int32_t>, std::vector<std::string>> data;
+        std::variant<Other, uint32_t, int32_t, float, bool, std::string, std::vector<int32_t>, std::vector<float>,
+                     std::vector<std::string>>
+            data;
     };
 
     template <typename T> T read_number();
@@ -73,6 +79,7 @@ private:
     std::string read_name(const char* what, size_t greatest_length);
     Value read_value(const std::string& key);
     void read_array(const std::string& key, Value& value);
+    template <typename T> std::vector<T> read_numbers(uint64_t count);
     void read_key_values(uint64_t count);
     void read_tensor_directory(uint64_t count);
     TensorInfo read_tensor_info();

@@ -2,28 +2,13 @@
 
 #include <cmath>
 
-#include "graph/ops.h"
+#include "graph/layers.h"
 #include "whisper/model.h"
 
 namespace stenod::whisper {
 
 /// What attention scores are multiplied by.
 inline float attention_scale(const StackSize& size) { return 1.0f / std::sqrt(static_cast<float>(size.head_width())); }
-
-inline ggml_tensor* normalise(ggml_context* context, const Norm& norm, ggml_tensor* x) {
-    return layer_norm(context, x, norm.weight, norm.bias);
-}
-
-inline ggml_tensor* apply(ggml_context* context, const Linear& linear, ggml_tensor* x) {
-    ggml_tensor* product = ggml_mul_mat(context, linear.weight, x);
-    return linear.bias ? add_bias(context, product, linear.bias) : product;
-}
-
-/// linear(x) + residual
-inline ggml_tensor* apply_residual(ggml_context* context, const Linear& linear, ggml_tensor* x,
-                                   ggml_tensor* residual) {
-    return bias_residual(context, ggml_mul_mat(context, linear.weight, x), linear.bias, residual);
-}
 
 inline ggml_tensor* feed_forward(ggml_context* context, const Block& block, ggml_tensor* x) {
     ggml_tensor* hidden = ggml_mul_mat(context, block.up.weight, normalise(context, block.mlp_norm, x));

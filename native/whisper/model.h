@@ -8,6 +8,7 @@
 
 #include "audio/log_mel.h"
 #include "graph/executor.h"
+#include "graph/layers.h"
 #include "model/gguf_file.h"
 #include "model/tokenizer.h"
 
@@ -29,16 +30,6 @@ struct SpecialTokens {
         timestamp_begin = 0;
 
     int language(int index) const { return sot + 1 + index; }
-};
-
-struct Linear {
-    ggml_tensor* weight = nullptr;
-    ggml_tensor* bias = nullptr;  ///< null for attention keys
-};
-
-struct Norm {
-    ggml_tensor* weight = nullptr;
-    ggml_tensor* bias = nullptr;
 };
 
 struct Attention {

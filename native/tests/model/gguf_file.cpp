@@ -48,18 +48,22 @@ private:
     std::string bytes_;
 };
 
-constexpr uint32_t u32_type = 4, i32_type = 5, f32_type = 6, string_type = 8, array_type = 9, f64_type = 12;
+constexpr uint32_t u32_type = 4, i32_type = 5, f32_type = 6, bool_type = 7, string_type = 8, array_type = 9, f64_type = 12;
 
 /// A file with a value of every kind, and two tensors.
 std::string valid_file(uint32_t version = 3) {
     Writer writer;
-    writer.header(2, 6, version);
+    writer.header(2, 10, version);
     writer.text("general.architecture").number(string_type).text("whisper");
     writer.text("size").number(u32_type).number<uint32_t>(7);
     writer.text("ratio").number(f64_type).number(0.5);
     writer.text("numbers").number(array_type).number(i32_type).number<uint64_t>(3).number(-1).number(2).number(3);
     writer.text("names").number(array_type).number(string_type).number<uint64_t>(2).text("a").text("");
     writer.text("reals").number(array_type).number(f32_type).number<uint64_t>(2).number(1.0f).number(2.0f);
+    writer.text("left").number(i32_type).number(-1);
+    writer.text("scale").number(f32_type).number(0.25f);
+    writer.text("causal").number(bool_type).number<uint8_t>(1);
+    writer.text("counts").number(array_type).number(u32_type).number<uint64_t>(2).number(4u).number(5u);
     writer.tensor("weights", {4, 3}, GGML_TYPE_F32, 0).tensor("blocks", {32, 2}, GGML_TYPE_Q8_0, 64);
     return writer.data(64 + 2 * 34).bytes();
 }
@@ -91,6 +95,13 @@ TEST_CASE("values and tensors of a valid file are read") {
         CHECK(gguf.u32("size") == 7);
         CHECK(gguf.i32_array("numbers") == std::vector<int32_t>{-1, 2, 3});
         CHECK(gguf.string_array("names") == std::vector<std::string>{"a", ""});
+        CHECK(gguf.i32_array("counts") == std::vector<int32_t>{4, 5});
+        CHECK(gguf.f32_array("reals") == std::vector<float>{1.0f, 2.0f});
+        CHECK(gguf.i32("left", 0) == -1);
+        CHECK(gguf.i32("none", -2) == -2);
+        CHECK(gguf.f32("scale", 0) == 0.25f);
+        CHECK(gguf.boolean("causal", false));
+        CHECK_FALSE(gguf.boolean("none", false));
         CHECK(gguf.has("ratio"));
         CHECK_FALSE(gguf.has("rati"));
         CHECK(gguf.u32("none", 9) == 9);
@@ -119,6 +130,10 @@ TEST_CASE("a key that is missing or of another type is named") {
     CHECK_THROWS_AS(gguf.u32("ratio", 1), BadModel);
     CHECK_THROWS_AS(gguf.string_array("numbers"), BadModel);
     CHECK_THROWS_AS(gguf.i32_array("reals"), BadModel);
+    CHECK_THROWS_AS(gguf.f32_array("numbers"), BadModel);
+    CHECK_THROWS_AS(gguf.i32("size", 0), BadModel);
+    CHECK_THROWS_AS(gguf.boolean("size", false), BadModel);
+    CHECK_THROWS_AS(gguf.f32("ratio", 0), BadModel);
     CHECK_THROWS_AS(gguf.tensor("absent"), BadModel);
 }
 

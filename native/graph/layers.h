@@ -1,0 +1,32 @@
+#pragma once
+
+#include "graph/ops.h"
+
+namespace stenod {
+
+struct Linear {
+    ggml_tensor* weight = nullptr;
+    ggml_tensor* bias = nullptr;  ///< null where there is none
+};
+
+struct Norm {
+    ggml_tensor* weight = nullptr;
+    ggml_tensor* bias = nullptr;
+};
+
+inline ggml_tensor* normalise(ggml_context* context, const Norm& norm, ggml_tensor* x) {
+    return layer_norm(context, x, norm.weight, norm.bias);
+}
+
+inline ggml_tensor* apply(ggml_context* context, const Linear& linear, ggml_tensor* x) {
+    ggml_tensor* product = ggml_mul_mat(context, linear.weight, x);
+    return linear.bias ? add_bias(context, product, linear.bias) : product;
+}
+
+/// linear(x) + residual
+inline ggml_tensor* apply_residual(ggml_context* context, const Linear& linear, ggml_tensor* x,
+                                   ggml_tensor* residual) {
+    return bias_residual(context, ggml_mul_mat(context, linear.weight, x), linear.bias, residual);
+}
+
+}  // namespace stenod

@@ -1,0 +1,347 @@
+#include "parakeet/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/weight_reader.h"
+
+namespace stenod::parakeet {
+
+namespace {
+
+constexpr float kNormEpsilon = 1e-5f;
+
+[[noreturn]] void refuse(const GgufFile& file, const std::string& key, const std::string& value,
+                         const std::string& expected) {
+    file.fail(key + " is " + value + ", expected " + expected);
+}
+
+int checked_size(const GgufFile& file, const std::string& key, uint32_t least, uint32_t most) {
+    const uint32_t value = file.u32(key);
+    if (value < least || value > most) {
+        refuse(file, key, std::to_string(value), std::to_string(least) + " to " + std::to_string(most));
+    }
+    return static_cast<int>(value);
+}
+
+void expect(const GgufFile& file, const std::string& key, uint32_t value) {
+    if (file.u32(key) != value) refuse(file, key, std::to_string(file.u32(key)), std::to_string(value));
+}
+
+void expect(const GgufFile& file, const std::string& key, const std::string& value) {
+    const std::string found = file.string(key, value);
+    if (found != value) refuse(file, key, "'" + found + "'", "'" + value + "'");
+}
+
+bool normalises_mel(const GgufFile& file) {
+    const std::string key = "stt.frontend.normalize", method = file.string(key);
+    if (method == "per_feature") return true;
+    if (method == "none" || method == "NA") return false;
+    refuse(file, key, "'" + method + "'", "'per_feature' or 'none'");
+}
+
+MelParameters read_mel(GgufFile& file) {
+    expect(file, "stt.frontend.type", "mel");
+    expect(file, "stt.frontend.window", "hann");
+    expect(file, "stt.frontend.sample_rate", Model::kSampleRate);
+    expect(file, "stt.frontend.hop_length", Model::kHop);
+    MelParameters parameters;
+    parameters.convention = MelParameters::Convention::nemo;
+    parameters.n_fft = static_cast<size_t>(checked_size(file, "stt.frontend.n_fft", 32, 4096));
+    parameters.window = static_cast<size_t>(checked_size(file, "stt.frontend.win_length", Model::kHop, 4096));
+    parameters.hop = Model::kHop;
+    parameters.pre_emphasis = file.f32("stt.frontend.pre_emphasis", 0.97f);
+    if (!(std::abs(parameters.pre_emphasis) <= 1)) file.fail("stt.frontend.pre_emphasis is not from -1 to 1");
+    parameters.mel_bands = static_cast<size_t>(checked_size(file, "stt.frontend.num_mels", 8, 512));
+    if (parameters.n_fft % 2 != 0 || parameters.window > parameters.n_fft || parameters.window % 2 != 0) {
+        file.fail("stt.frontend.win_length and n_fft must be even, and the window no longer than the transform");
+    }
+    if (!file.find_tensor("fb")) {
+        file.fail("tensor fb, the mel filterbank, is missing: convert the file with `stenod models convert`");
+    }
+    const auto bins = static_cast<int64_t>(parameters.n_fft / 2 + 1), bands = static_cast<int64_t>(parameters.mel_bands);
+    parameters.filters = WeightReader(file, nullptr).floats("fb", {bins, bands})();
+    return parameters;
+}
+
+SentencePieces read_pieces(const GgufFile& file) {
+    const std::vector<std::string>& pieces = file.string_array("tokenizer.ggml.tokens");
+    if (pieces.size() < 2 || pieces.size() > 1 << 20) file.fail("tokenizer.ggml.tokens has an impossible length");
+    expect(file, "tokenizer.ggml.blank_token_id", static_cast<uint32_t>(pieces.size() - 1));
+    const std::string scores = "tokenizer.ggml.scores";
+    return SentencePieces(pieces, file.has(scores) ? file.f32_array(scores) : std::vector<float>(),
+                          static_cast<int>(pieces.size() - 1));
+}
+
+/// What a convolution of kernel 3 and stride 2 leaves of `length`, padded by 1 and 1, or causally by 2 and 1.
+int reduced(int length, bool causal) { return causal ? length / 2 + 1 : (length + 1) / 2; }
+
+/// [in][out] of [out][in].
+std::vector<float> transposed(const std::vector<float>& values, size_t in, size_t out) {
+    std::vector<float> result(values.size());
+    for (size_t i = 0; i < in; ++i) {
+        for (size_t o = 0; o < out; ++o) result[i * out + o] = values[o * in + i];
+    }
+    return result;
+}
+
+}  // namespace
+
+/// Declares the parts of a Parakeet model, by the names that they have in the file.
+class PartReader {
+public:
+    PartReader(GgufFile& file, ggml_context* context, const EncoderSize& size, bool biases, bool layer_norm)
+        : weights_(file, context), size_(size), biases_(biases), layer_norm_(layer_norm) {}
+
+    WeightReader& weights() { return weights_; }
+
+    Norm norm(const std::string& name) {
+        return {weights_.vector(name + ".weight", size_.width), weights_.vector(name + ".bias", size_.width)};
+    }
+    /// A model without biases gets zeros: what is computed is the same.
+    ggml_tensor* bias(const std::string& name, int64_t n) {
+        return biases_ ? weights_.vector(name + ".bias", n) : weights_.computed({n}, [] { return std::vector<float>(); });
+    }
+    Linear linear(const std::string& name, int64_t in, int64_t out) {
+        return {weights_.matrix(name + ".weight", in, out), bias(name, out)};
+    }
+    /// Kernels [taps] of `channels`, with the channels fastest.
+    ggml_tensor* kernels(const std::string& name, std::vector<int64_t> taps, int64_t channels) {
+        int64_t count = 1;
+        for (int64_t length : taps) count *= length;
+        taps.push_back(channels);
+        return weights_.computed({channels, count}, [values = weights_.floats(name, taps), count, channels] {
+            return transposed(values(), static_cast<size_t>(count), static_cast<size_t>(channels));
+        });
+    }
+    Subsampling::Separable separable(const std::string& prefix, int depthwise, int pointwise) {
+        const std::string first = prefix + std::to_string(depthwise), second = prefix + std::to_string(pointwise);
+        const int64_t channels = size_.channels;
+        return {kernels(first + ".weight", {3, 3}, channels), weights_.vector(first + ".bias", channels),
+                {weights_.matrix(second + ".weight", channels, channels), weights_.vector(second + ".bias", channels)}};
+    }
+    Subsampling subsampling() {
+        const std::string prefix = "enc.pre_encode.conv.", out = "enc.pre_encode.out";
+        Subsampling part;
+        part.first = kernels(prefix + "0.weight", {3, 3}, size_.channels);
+        part.first_bias = weights_.vector(prefix + "0.bias", size_.channels);
+        part.second = separable(prefix, 2, 3);
+        part.third = separable(prefix, 5, 6);
+        part.out = {weights_.matrix(out + ".weight", size_.channels * size_.reduced_bands, size_.width),
+                    weights_.vector(out + ".bias", size_.width)};
+        return part;
+    }
+    FeedForward feed_forward(const std::string& block, const std::string& number) {
+        const std::string name = block + "ff" + number;
+        return {norm(block + "norm_ff" + number), linear(name + ".linear1", size_.width, size_.feed_forward),
+                linear(name + ".linear2", size_.feed_forward, size_.width)};
+    }
+    ConformerBlock block(const std::string& prefix) {
+        const int64_t width = size_.width;
+        ConformerBlock block;
+        block.first = feed_forward(prefix, "1");
+        block.attention_norm = norm(prefix + "norm_attn");
+        block.query = linear(prefix + "attn.linear_q", width, width);
+        block.key = linear(prefix + "attn.linear_k", width, width);
+        block.value = linear(prefix + "attn.linear_v", width, width);
+        block.attention_out = linear(prefix + "attn.linear_out", width, width);
+        block.position = weights_.matrix(prefix + "attn.linear_pos.weight", width, width);
+        block.bias_u = position_bias(prefix + "attn.pos_bias_u");
+        block.bias_v = position_bias(prefix + "attn.pos_bias_v");
+        block.convolution_norm = norm(prefix + "norm_conv");
+        block.expand = linear(prefix + "conv.pointwise1", width, 2 * width);
+        depthwise(prefix + "conv.", block);
+        block.contract = linear(prefix + "conv.pointwise2", width, width);
+        block.second = feed_forward(prefix, "2");
+        block.out_norm = norm(prefix + "norm_out");
+        return block;
+    }
+
+private:
+    ggml_tensor* position_bias(const std::string& name) {
+        return weights_.computed({size_.width}, weights_.floats(name, {size_.head_width(), size_.heads}));
+    }
+    void depthwise(const std::string& prefix, ConformerBlock& block) {
+        const std::string name = prefix + "depthwise";
+        if (layer_norm_) {
+            block.depthwise = kernels(name + ".weight", {size_.kernel}, size_.width);
+            block.depthwise_bias = bias(name, size_.width);
+            block.depthwise_norm = norm(prefix + "bn");
+        } else {
+            fold_batch_norm(prefix + "bn", name, block);
+        }
+    }
+    /// With fixed statistics, batch norm is a scale and a shift of each channel.
+    void fold_batch_norm(const std::string& norm, const std::string& name, ConformerBlock& block) {
+        const auto width = static_cast<size_t>(size_.width);
+        const auto channels = [&](const std::string& full_name) { return weights_.floats(full_name, {size_.width}); };
+        const auto scales = [weight = channels(norm + ".weight"), variance = channels(norm + ".running_var")] {
+            std::vector<float> scale = weight(), spread = variance();
+            for (size_t i = 0; i < scale.size(); ++i) scale[i] /= std::sqrt(std::max(spread[i], 0.0f) + kNormEpsilon);
+            return scale;
+        };
+        const auto kernel = weights_.floats(name + ".weight", {size_.kernel, size_.width});
+        block.depthwise = weights_.computed({size_.width, size_.kernel}, [=, taps = static_cast<size_t>(size_.kernel)] {
+            std::vector<float> values = transposed(kernel(), taps, width);
+            const std::vector<float> scale = scales();
+            for (size_t i = 0; i < values.size(); ++i) values[i] *= scale[i % width];
+            return values;
+        });
+        const auto shift = channels(norm + ".bias"), mean = channels(norm + ".running_mean");
+        const auto before = biases_ ? channels(name + ".bias") : [width] { return std::vector<float>(width); };
+        block.depthwise_bias = weights_.computed({size_.width}, [=] {
+            std::vector<float> values = before();
+            const std::vector<float> scale = scales(), means = mean(), shifts = shift();
+            for (size_t i = 0; i < width; ++i) values[i] = (values[i] - means[i]) * scale[i] + shifts[i];
+            return values;
+        });
+    }
+
+    WeightReader weights_;
+    EncoderSize size_;
+    bool biases_, layer_norm_;
+};
+
+Model::Model(GgufFile& file)
+    : name(file.string("general.name", file.string("stt.variant", "parakeet"))),
+      pieces(read_pieces(file)),
+      mel(read_mel(file)),
+      normalise_mel(normalises_mel(file)) {
+    read_sizes(file);
+    read_contexts(file);
+    read_head_sizes(file);
+    read_weights(file);
+}
+
+void Model::read_sizes(GgufFile& file) {
+    const std::string prefix = "stt.parakeet.encoder.";
+    encoder.width = checked_size(file, prefix + "d_model", 32, 1 << 13);
+    encoder.blocks = checked_size(file, prefix + "n_layers", 1, 256);
+    encoder.heads = checked_size(file, prefix + "n_heads", 1, 256);
+    encoder.feed_forward = checked_size(file, prefix + "d_ff", 32, 1 << 15);
+    encoder.kernel = checked_size(file, prefix + "conv_kernel", 1, 255);
+    encoder.channels = checked_size(file, prefix + "subsampling_channels", 8, 1 << 12);
+    encoder.bands = static_cast<int>(mel.mel_bands());
+    expect(file, prefix + "subsampling_factor", kSubsampling);
+    if (encoder.width % encoder.heads != 0 || encoder.head_width() % 8 != 0 || encoder.width % 32 != 0) {
+        file.fail(prefix + "d_model " + std::to_string(encoder.width) + " does not divide into " +
+                  std::to_string(encoder.heads) + " heads of a multiple of 8");
+    }
+    if (encoder.kernel % 2 == 0) file.fail(prefix + "conv_kernel is even");
+    if (encoder.channels % 8 != 0) file.fail(prefix + "subsampling_channels is not a multiple of 8");
+    if (file.boolean(prefix + "xscaling", false)) input_scale = std::sqrt(static_cast<float>(encoder.width));
+    for (const char* part : {"prompt.mlp.0.weight", "enc.spk_kernel.0.0.weight", "enc.bg_spk_kernel.0.0.weight"}) {
+        if (file.find_tensor(part)) {
+            file.fail(std::string("has ") + part + ": models with a language prompt or speaker kernels are not supported");
+        }
+    }
+}
+
+void Model::read_contexts(const GgufFile& file) {
+    const std::string prefix = "stt.parakeet.encoder.", style_key = prefix + "att_context_style";
+    const std::string style = file.string(style_key, "regular");
+    cache_aware = style == "chunked_limited";
+    if (!cache_aware && style != "regular") refuse(file, style_key, "'" + style + "'", "'regular' or 'chunked_limited'");
+
+    const AttentionContext chosen{file.i32(prefix + "att_context_left", AttentionContext::kUnlimited),
+                                  file.i32(prefix + "att_context_right", AttentionContext::kUnlimited)};
+    contexts.push_back(chosen);
+    if (cache_aware && file.has(prefix + "att_context_size_choices")) {
+        const std::vector<int32_t>& pairs = file.i32_array(prefix + "att_context_size_choices");
+        if (pairs.size() % 2 != 0) file.fail(prefix + "att_context_size_choices is not a list of pairs");
+        for (size_t i = 0; i < pairs.size(); i += 2) {
+            if (pairs[i] != chosen.left || pairs[i + 1] != chosen.right) contexts.push_back({pairs[i], pairs[i + 1]});
+        }
+    }
+    for (const AttentionContext& context : contexts) {
+        const int least = cache_aware ? 0 : AttentionContext::kUnlimited;
+        if (context.left < least || context.right < least || context.left > 10000 || context.right > 1000) {
+            file.fail(prefix + "att_context_* has " + std::to_string(context.left) + " and " +
+                      std::to_string(context.right) + " frames, which the model's style cannot have");
+        }
+    }
+    const int past = cache_aware ? encoder.kernel - 1 : encoder.kernel / 2;
+    if (file.i32(prefix + "conv_context_left", past) != past ||
+        file.i32(prefix + "conv_context_right", encoder.kernel - 1 - past) != encoder.kernel - 1 - past) {
+        file.fail(prefix + "conv_context_* does not go with the attention's style");
+    }
+    encoder.reduced_bands = encoder.bands;
+    for (int stage = 0; stage < 3; ++stage) encoder.reduced_bands = reduced(encoder.reduced_bands, cache_aware);
+}
+
+void Model::read_head_sizes(const GgufFile& file) {
+    const std::string kind = file.string("stt.parakeet.head_kind");
+    head.encoder_width = auxiliary.encoder_width = encoder.width;
+    head.tokens = auxiliary.tokens = static_cast<int>(pieces.size()) - 1;
+    if (kind == "ctc") return;
+    if (kind != "tdt" && kind != "rnnt") refuse(file, "stt.parakeet.head_kind", "'" + kind + "'", "tdt, rnnt or ctc");
+    const std::string predictor = "stt.parakeet.predictor.", joint = "stt.parakeet.joint.";
+    expect(file, predictor + "vocab", static_cast<uint32_t>(pieces.size()));
+    expect(file, joint + "activation", "relu");
+    head.hidden = checked_size(file, predictor + "hidden", 16, 1 << 13);
+    head.lstm.resize(static_cast<size_t>(checked_size(file, predictor + "n_layers", 1, 8)));
+    head.joint_width = checked_size(file, joint + "hidden", 16, 1 << 13);
+    if (head.hidden % 16 != 0 || head.joint_width % 16 != 0) {
+        file.fail("the predictor's and the joint's width must be multiples of 16");
+    }
+    if (kind == "tdt") {
+        const std::vector<int32_t>& durations = file.i32_array("stt.parakeet.tdt.durations");
+        const bool ascending = std::adjacent_find(durations.begin(), durations.end(), std::greater_equal<>()) == durations.end();
+        if (durations.empty() || durations.size() > 64 || durations.front() != 0 || durations.back() > 100 || !ascending) {
+            file.fail("stt.parakeet.tdt.durations is not a list that ascends from 0");
+        }
+        head.durations.assign(durations.begin(), durations.end());
+    }
+    const std::string cap = "stt.parakeet.tdt.max_symbols";
+    if (file.has(cap)) head.max_symbols = checked_size(file, cap, 1, 1000);
+    expect(file, joint + "num_extra_outputs", static_cast<uint32_t>(head.durations.size()));
+}
+
+namespace {
+
+void read_ctc(WeightReader& weights, HeadWeights& head) {
+    head.ctc = weights.padded_matrix("head.ctc.weight", head.encoder_width, head.tokens + 1);
+    head.ctc_bias = weights.padded_vector("head.ctc.bias", head.tokens + 1);
+}
+
+void read_transducer(WeightReader& weights, HeadWeights& head) {
+    const int64_t hidden = head.hidden;
+    head.embedding = weights.matrix("pred.embed.weight", hidden, head.tokens + 1);
+    for (size_t i = 0; i < head.lstm.size(); ++i) {
+        const std::string layer = "pred.lstm." + std::to_string(i) + ".";
+        head.lstm[i] = {weights.matrix(layer + "Wx", hidden, 4 * hidden), weights.matrix(layer + "Wh", hidden, 4 * hidden),
+                        weights.vector(layer + "bias", 4 * hidden)};
+    }
+    head.encoder = weights.matrix("joint.enc.weight", head.encoder_width, head.joint_width);
+    head.encoder_bias = weights.vector("joint.enc.bias", head.joint_width);
+    head.predictor = weights.matrix("joint.pred.weight", hidden, head.joint_width);
+    head.predictor_bias = weights.vector("joint.pred.bias", head.joint_width);
+    head.output = weights.padded_matrix("joint.out.weight", head.joint_width, head.outputs());
+    head.output_bias = weights.padded_vector("joint.out.bias", head.outputs());
+}
+
+}  // namespace
+
+void Model::read_weights(GgufFile& file) {
+    const std::string norm = file.string("stt.parakeet.encoder.conv_norm_type", "batch_norm");
+    if (norm != "batch_norm" && norm != "layer_norm") {
+        refuse(file, "stt.parakeet.encoder.conv_norm_type", "'" + norm + "'", "batch_norm or layer_norm");
+    }
+    // A model without biases has zeros for them, of which the file knows nothing.
+    context_ = make_context(2 * file.tensors().size() + static_cast<size_t>(16 * encoder.blocks));
+    PartReader parts(file, context_.get(), encoder, file.boolean("stt.parakeet.encoder.use_bias", true),
+                     norm == "layer_norm");
+    subsampling = parts.subsampling();
+    for (int i = 0; i < encoder.blocks; ++i) blocks.push_back(parts.block("enc.blocks." + std::to_string(i) + "."));
+    const bool transducer = !head.lstm.empty();
+    if (transducer) read_transducer(parts.weights(), head);
+    if (parts.weights().has("head.ctc.weight") || !transducer) read_ctc(parts.weights(), transducer ? auxiliary : head);
+
+    buffer_ = allocate_tensors(context_.get());
+    weight_type = blocks.front().first.up.weight->type;
+    weight_bytes = ggml_backend_buffer_get_size(buffer_.get());
+    parameters = parts.weights().parameters();
+    parts.weights().fill();
+}
+
+}  // namespace stenod::parakeet
