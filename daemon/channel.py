@@ -8,7 +8,6 @@ events it gets the newest, numbered ones queue to a bound, and beyond that it is
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .events import (
@@ -23,8 +22,8 @@ from .events import (
     Partial,
     Snapshot,
     Warning,
-    encode,
 )
+from .publication import Publication
 
 if TYPE_CHECKING:
     from .session import Session
@@ -53,18 +52,6 @@ class Cursor(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.session}:{self.seq}"
-
-
-class Publication:
-    """An event on its way to many: encoded once, however many read it."""
-
-    def __init__(self, event: Event) -> None:
-        self.event = event
-
-    @cached_property
-    def json(self) -> bytes:
-        """The event's native wire form."""
-        return encode(self.event)
 
 
 class Subscription:
@@ -153,13 +140,13 @@ class Channel:
         """How many read it now."""
         return len(self._subscriptions)
 
-    def publish(self, event: Event) -> None:
+    def publish(self, publication: Publication) -> None:
         """Tells an event to every subscriber; never waits for one."""
+        event = publication.event
         if isinstance(event, Partial):
             self._partial = event
         elif isinstance(event, Final | Discarded | Ended):
             self._partial = None
-        publication = Publication(event)
         if isinstance(event, Numbered):
             self._told.append((event, publication))
         if isinstance(event, Final):

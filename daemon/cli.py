@@ -7,18 +7,20 @@ from importlib.metadata import version
 
 from .audio.files import AudioFileError
 from .audio.microphone import NoMicrophone
-from .commands import devices, listen, models, serve, transcribe
+from .commands import devices, history, listen, models, serve, transcribe
+from .journal import JournalError
 from .models import ModelError, NotWritten
 from .server.app import AddressError, EngineNotReady
 from .settings import SettingsError
 from .standard_output import OutputError, discard_standard_output
 
-COMMANDS = (serve, listen, transcribe, devices, models)
+COMMANDS = (serve, listen, transcribe, history, devices, models)
 
 EXIT_CODES: dict[type[Exception], int] = {
     OutputError: 1,
     NotWritten: 1,
     SettingsError: 2,
+    JournalError: 2,
     ModelError: 3,
     EngineNotReady: 3,
     AudioFileError: 4,

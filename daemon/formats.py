@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -49,14 +49,17 @@ def formatted(transcript: Transcript, form: Format) -> str:
             return "".join(f"{segment_text(segment)}\n" for segment in transcript.segments)
         case "json":
             return _json(transcript) + "\n"
-        case "srt":
-            numbered = enumerate(_cues(transcript), 1)
-            return "".join(f"{n}\n{_span(cue, ',')}\n{_caption(cue, transcript)}\n\n" for n, cue in numbered)
-        case "vtt":
-            cues = _cues(transcript)
-            return "WEBVTT\n\n" + "".join(
-                f"{_span(words, '.')}\n{_caption(words, transcript)}\n\n" for words in cues
-            )
+        case "srt" | "vtt":
+            spoken = (_words(segment, transcript.language) for segment in transcript.segments)
+            return captions(((words, transcript.language) for words in spoken), form)
+
+
+def captions(spoken: Iterable[tuple[list[Word], str | None]], form: Literal["srt", "vtt"]) -> str:
+    """Captions of what was spoken; each stretch of it is its words and its language."""
+    texts = [(cue, _caption(cue, language)) for words, language in spoken for cue in _cues(words, language)]
+    if form == "srt":
+        return "".join(f"{n}\n{_span(cue, ',')}\n{text}\n\n" for n, (cue, text) in enumerate(texts, 1))
+    return "WEBVTT\n\n" + "".join(f"{_span(cue, '.')}\n{text}\n\n" for cue, text in texts)
 
 
 def _json(transcript: Transcript) -> str:
@@ -93,26 +96,25 @@ def _words(segment: Segment, language: str | None) -> list[Word]:
     return words_of(CharacterDecoder().decode(segment["tokens"]), language)
 
 
-def _cues(transcript: Transcript) -> Iterator[list[Word]]:
+def _cues(words: Iterable[Word], language: str | None) -> Iterator[list[Word]]:
     """The words of each caption: no longer than can be read, and broken at a sentence's end."""
-    for segment in transcript.segments:
-        cue: list[Word] = []
-        for word in _words(segment, transcript.language):
-            if cue and (
-                len(_caption([*cue, word], transcript)) > CUE_CHARACTERS or word.end - cue[0].start > CUE_S
-            ):
-                yield cue
-                cue = []
-            cue.append(word)
-            if word.text.endswith(SENTENCE_ENDS):
-                yield cue
-                cue = []
-        if cue:
+    cue: list[Word] = []
+    for word in words:
+        if cue and (
+            len(_caption([*cue, word], language)) > CUE_CHARACTERS or word.end - cue[0].start > CUE_S
+        ):
             yield cue
+            cue = []
+        cue.append(word)
+        if word.text.endswith(SENTENCE_ENDS):
+            yield cue
+            cue = []
+    if cue:
+        yield cue
 
 
-def _caption(words: list[Word], transcript: Transcript) -> str:
-    return join((word.text for word in words), transcript.language)
+def _caption(words: list[Word], language: str | None) -> str:
+    return join((word.text for word in words), language)
 
 
 def _span(words: list[Word], point: str) -> str:

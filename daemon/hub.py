@@ -10,6 +10,8 @@ from .audio.pcm import AudioFormat
 from .channel import Channel
 from .engine import Engine, Unsupported
 from .events import EndReason, ErrorCode, Overload
+from .journal import Journal
+from .publication import Publication
 from .scheduler import Scheduler
 from .segmenter import Endpointing
 from .session import Session
@@ -21,6 +23,7 @@ logger = logging.getLogger(__name__)
 READY_FOR_S = 60.0
 """How long a successful inference counts as lately."""
 PROBE_TIMEOUT_S = 10.0
+NOT_KEPT = "the journal cannot be written: what is said is told, but not kept"
 
 
 class Refused(Exception):
@@ -36,10 +39,13 @@ class Refused(Exception):
 class Hub:
     """Opens sessions and channels within the limits. Get one from ``running``."""
 
-    def __init__(self, settings: Settings, engine: Engine, scheduler: Scheduler) -> None:
+    def __init__(
+        self, settings: Settings, engine: Engine, scheduler: Scheduler, journal: Journal | None = None
+    ) -> None:
         self.settings = settings
         self.engine = engine
         self.scheduler = scheduler
+        self.journal = journal
         self.closing = asyncio.Event()
         """Set once no further session is accepted."""
         self.channels: dict[str, Channel] = {}
@@ -47,6 +53,8 @@ class Hub:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._slots = 0
         scheduler.on_overload = self._tell_overload
+        if journal is not None:
+            journal.on_failure = self._warn_of_journal
 
     @property
     def defaults(self) -> Configuration:
@@ -121,6 +129,7 @@ class Hub:
             preroll_ms=cut.preroll_ms,
             vad_mode=cut.vad_mode,
             buffer_s=limits.buffer_s,
+            journal=self.journal,
         )
         place.source = session
         return session
@@ -131,6 +140,8 @@ class Hub:
         task = asyncio.create_task(session.run(), name=f"session {session.id}")
         self._tasks[session.id] = task
         task.add_done_callback(lambda done: self._forget(session, done))
+        if self.journal is not None and self.journal.failed:
+            session.warn("journal_failed", NOT_KEPT)
 
     async def ended(self, session: Session) -> None:
         """Returns when the session has ended, however it did."""
@@ -181,17 +192,22 @@ class Hub:
         raise Refused("too_many_sessions", f"all {len(self.channels)} channels are in use", "channel")
 
     def _tell_overload(self, event: Overload) -> None:
+        publication = Publication(event)
         for session in self.sessions.values():
-            session.channel.publish(event)
+            session.channel.publish(publication)
+
+    def _warn_of_journal(self, failure: str) -> None:
+        for session in self.sessions.values():
+            session.warn("journal_failed", f"{NOT_KEPT} ({failure})")
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[Hub]:
+async def running(settings: Settings, journal: Journal | None = None) -> AsyncIterator[Hub]:
     """A hub whose engine is loaded and runs; on leaving, all sessions drain. Raises as ``Engine.load``."""
     engine = await asyncio.to_thread(Engine.load, settings.engine, settings.session)
     scheduler = Scheduler(engine, settings.engine.batch, settings.engine.decode_deadline_s)
     stepping = asyncio.create_task(scheduler.run(), name="scheduler")
-    hub = Hub(settings, engine, scheduler)
+    hub = Hub(settings, engine, scheduler, journal)
     try:
         yield hub
     finally:

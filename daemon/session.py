@@ -21,6 +21,7 @@ from .audio.level import LevelMonitor
 from .audio.pcm import AudioFormat, PcmDecoder
 from .audio.resample import SAMPLE_RATE
 from .channel import Channel, Subscription
+from .journal import Journal
 from .publisher import Publisher
 from .scheduler import EngineFailed, Lane
 from .segmenter import Segmenter
@@ -87,6 +88,7 @@ class Session:
         preroll_ms: int,
         vad_mode: int,
         buffer_s: float,
+        journal: Journal | None = None,
     ) -> None:
         """``buffer_s``: seconds of audio that may wait before ``feed`` makes its caller wait."""
         self.id = secrets.token_hex(8)
@@ -105,7 +107,7 @@ class Session:
         self._decoder = PcmDecoder(audio)
         self._segmenter = Segmenter(configuration.endpointing, preroll_ms, vad_mode)
         self._level = LevelMonitor()
-        self._publisher = Publisher(self.id, channel)
+        self._publisher = Publisher(self.id, channel, journal)
         self._utterances = 0
         self._utterance: Utterance | None = None
         self._previous_text = ""
@@ -139,9 +141,13 @@ class Session:
         return self._sender
 
     def answer(self, event: events.Event) -> None:
-        """Tells the sender alone."""
+        """Tells the sender alone, after all that was told before."""
         if self._sender is not None:
-            self._sender.send(event)
+            self._publisher.show(event, to=self._sender)
+
+    def warn(self, code: events.WarningCode, message: str) -> None:
+        """Tells everybody something that is not about the audio."""
+        self._publisher.warn(code, message)
 
     async def feed(self, data: bytes) -> None:
         """Takes audio as declared, cut anywhere. Waits while too much audio is waiting."""
@@ -204,6 +210,7 @@ class Session:
             raise
         finally:
             self._end(reason)
+            await self._publisher.finished()
 
     async def _live(self) -> events.EndReason:
         reason: events.EndReason = "engine_failed"

@@ -117,6 +117,26 @@ class Limits(Section):
     """Numbered events that may wait for one subscriber."""
 
 
+class Journal(Section):
+    """What the daemon keeps of what it told."""
+
+    enabled: bool = True
+    """False: nothing is kept."""
+    folder: Path | None = None
+    """None: the user's data folder."""
+    keep_days: Annotated[float, Field(ge=0)] = 90.0
+    """What is older is removed; 0: nothing is too old."""
+    most_mb: Annotated[float, Field(ge=0)] = 1000.0
+    """Beyond this size the oldest is removed; 0: it may grow."""
+    sync_s: Annotated[float, Field(ge=0, le=3600)] = 1.0
+    """What was told in so many seconds before a power cut may be lost; 0: nothing, at the price of delay."""
+
+    @property
+    def place(self) -> Path:
+        """The folder that is used."""
+        return self.folder or Path(platformdirs.user_data_dir("stenod"))
+
+
 class Microphone(Section):
     """A microphone that is captured into a channel."""
 
@@ -139,6 +159,7 @@ class Settings(BaseSettings):
     segmentation: Segmentation = Segmentation()
     session: Session = Session()
     limits: Limits = Limits()
+    journal: Journal = Journal()
     microphone: Microphone = Microphone()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,7 @@ class Utterance:
             result["committed"], result["tentative"], self._language, final=result["final"]
         )
         if added:
-            self._tell(events.Commit, text=added, words=self._wanted(words))
+            self._tell(events.Commit, heard=words, text=added, words=self._wanted(words))
         if result["looping"]:
             self.warn_once("looping", "the recognizer repeated itself and was stopped")
         if result["final"]:
@@ -151,18 +152,20 @@ class Utterance:
         if not self.text or self._end is None:
             self._tell(events.Discarded, reason="no_words")
             return
+        words = self._transcript.words
         self._tell(
             events.Final,
+            heard=words,
             start=self.start / SAMPLE_RATE,
             end=self._end / SAMPLE_RATE,
             text=self.text,
             language=self._language,
             confidence=round(self._transcript.confidence, 4),
-            words=self._wanted(self._transcript.words),
+            words=self._wanted(words),
         )
 
     def _wanted(self, words: list[events.Word]) -> tuple[events.Word, ...] | None:
         return tuple(words) if self._configuration.words else None
 
-    def _tell(self, kind: type[events.Numbered], **fields: object) -> None:
-        self._publisher.tell(kind, utterance=self._number, **fields)
+    def _tell(self, kind: type[events.Numbered], heard: Sequence[events.Word] = (), **fields: object) -> None:
+        self._publisher.tell(kind, heard=heard, utterance=self._number, **fields)

@@ -18,6 +18,9 @@ from stenod.settings import load
 
 from .streams import hub_on
 
+os.environ["STENOD_JOURNAL__ENABLED"] = "false"
+"""Nothing that tests say is kept, but where a test asks for it."""
+
 
 @pytest.fixture(scope="session")
 def model_path() -> Path:
@@ -40,13 +43,15 @@ async def hub(engine: Engine) -> AsyncIterator[Hub]:
 
 
 @pytest.fixture(scope="session")
-def daemon(model_path: Path) -> Iterator[str]:
-    """The address of a daemon that runs in a thread of this process."""
+def daemon(model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a daemon that runs in a thread of this process, and keeps a journal."""
+    journal = {"enabled": True, "folder": tmp_path_factory.mktemp("journal")}
     engine = {"model": str(model_path), "threads": 1}
     address: Future[str] = Future()
 
     async def run() -> None:
-        running = Daemon(load({"server": {"port": 0}, "engine": engine, "session": {"step_ms": 800}}))
+        chosen = {"server": {"port": 0}, "engine": engine, "session": {"step_ms": 800}, "journal": journal}
+        running = Daemon(load(chosen))
         stop = asyncio.create_task(asyncio.to_thread(stopping.wait))
         stop.add_done_callback(lambda _: running.stop())
         await running.run(address.set_result)

@@ -12,6 +12,7 @@ from stenod.channel import Subscription
 from stenod.engine import Engine
 from stenod.events import Commit, Ended, Event, Final, Numbered
 from stenod.hub import Hub
+from stenod.journal import Journal
 from stenod.overload import LADDER, Ladder
 from stenod.scheduler import Scheduler
 from stenod.session import Session
@@ -29,11 +30,13 @@ SILENCE = np.zeros(16000, np.float32)
 
 
 @asynccontextmanager
-async def hub_on(engine: Engine, decode_deadline_s: float = 60) -> AsyncIterator[Hub]:
+async def hub_on(
+    engine: Engine, decode_deadline_s: float = 60, journal: Journal | None = None
+) -> AsyncIterator[Hub]:
     """A hub that never sheds load, so that what it tells does not depend on how busy the machine is."""
     scheduler = Scheduler(engine, 8, decode_deadline_s, Ladder(LADDER[:1]))
     stepping = asyncio.create_task(scheduler.run())
-    hub = Hub(load_settings({"session": {"step_ms": 800}}), engine, scheduler)
+    hub = Hub(load_settings({"session": {"step_ms": 800}}), engine, scheduler, journal)
     yield hub
     await hub.drain("shutdown", 60)
     stepping.cancel()
@@ -76,9 +79,10 @@ async def transcribe(
     chunks: Sequence[int] = (1600,),
     configuration: Configuration | None = None,
     before_finish: Callable[[Session], None] = lambda session: None,
+    channel: str | None = None,
 ) -> list[Event]:
     """All events of a session that is sent ``samples`` in ``chunks`` of so many bytes, over and over."""
-    session, sender = await open_session(hub, configuration)
+    session, sender = await open_session(hub, configuration, channel)
     gathering = asyncio.create_task(events_until(sender))
     data, position, turn = pcm(samples), 0, 0
     while position < len(data):

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from stenod.channel import Channel, Cursor, Publication, Subscription
+from stenod.channel import Channel, Cursor, Subscription
 from stenod.events import (
     Commit,
     Dropped,
@@ -15,6 +15,7 @@ from stenod.events import (
     Snapshot,
     Warning,
 )
+from stenod.publication import Publication
 
 
 def started(session: str = "a") -> SessionStarted:
@@ -48,7 +49,7 @@ def channel() -> Channel:
 
 async def test_everybody_is_told_and_each_event_is_encoded_once(channel: Channel):
     first, second = channel.attach(), channel.attach()
-    channel.publish(started())
+    channel.publish(Publication(started()))
     [one] = [publication async for publication in closed(first)]
     [other] = [publication async for publication in closed(second)]
     assert one is other
@@ -57,28 +58,28 @@ async def test_everybody_is_told_and_each_event_is_encoded_once(channel: Channel
 
 async def test_a_late_subscriber_gets_the_last_finals_the_open_utterance_and_a_cursor(channel: Channel):
     for event in (started(), commit(2), final(3), partial(3, 1)):
-        channel.publish(event)
+        channel.publish(Publication(event))
     [snapshot] = await waiting(channel.subscribe())
     assert snapshot == Snapshot((final(3),), "a:3", partial(3, 1))
 
 
 async def test_a_subscriber_before_the_first_source_gets_an_empty_snapshot_and_what_comes(channel: Channel):
     subscription = channel.subscribe()
-    channel.publish(started())
+    channel.publish(Publication(started()))
     assert await waiting(subscription) == [Snapshot((), None), started()]
 
 
 async def test_finals_only(channel: Channel):
     subscription = channel.subscribe(only="finals")
     for event in (started(), commit(2), partial(2, 1), final(3)):
-        channel.publish(event)
+        channel.publish(Publication(event))
     assert await waiting(subscription) == [Snapshot((), None), final(3)]
 
 
 async def test_commits_only(channel: Channel):
     subscription = channel.subscribe(only="commits")
     for event in (started(), commit(2), partial(2, 1), final(3)):
-        channel.publish(event)
+        channel.publish(Publication(event))
     assert await waiting(subscription) == [Snapshot((), None), commit(2)]
 
 
@@ -88,20 +89,20 @@ async def test_commits_only(channel: Channel):
 )
 async def test_replay_after_a_cursor(channel: Channel, since: str, told: list[int]):
     for event in (started(), commit(2), final(3)):
-        channel.publish(event)
+        channel.publish(Publication(event))
     events = await waiting(channel.subscribe(since=Cursor.parse(since)))
     assert [event.seq for event in events if isinstance(event, Numbered)] == told
 
 
 async def test_replay_goes_on_into_later_sessions(channel: Channel):
     for event in (started("a"), final(2), started("b")):
-        channel.publish(event)
+        channel.publish(Publication(event))
     assert await waiting(channel.subscribe(since=Cursor("a", 1))) == [final(2), started("b")]
 
 
 async def test_a_cursor_that_is_not_remembered_gets_a_snapshot(channel: Channel):
     for seq in range(1, 20):
-        channel.publish(commit(seq))
+        channel.publish(Publication(commit(seq)))
     [forgotten] = await waiting(channel.subscribe(since=Cursor("a", 3)))
     [unknown] = await waiting(channel.subscribe(since=Cursor("b", 3)))
     assert forgotten == unknown == Snapshot((), "a:19")
@@ -116,14 +117,14 @@ def test_a_malformed_cursor_is_refused(text: str):
 async def test_partials_coalesce_to_the_newest(channel: Channel):
     subscription = channel.attach()
     for rev in range(1, 100):
-        channel.publish(partial(0, rev))
+        channel.publish(Publication(partial(0, rev)))
     assert await waiting(subscription) == [partial(0, 99)]
 
 
 async def test_a_partial_older_than_a_commit_is_not_sent_after_it(channel: Channel):
     subscription = channel.attach()
-    channel.publish(partial(0, 1))
-    channel.publish(commit(1))
+    channel.publish(Publication(partial(0, 1)))
+    channel.publish(Publication(commit(1)))
     assert await waiting(subscription) == [commit(1)]
 
 
@@ -131,7 +132,7 @@ async def test_a_slow_subscriber_is_dropped_with_the_reason_and_nobody_else_noti
     slow, quick = channel.attach(), channel.attach()
     received = []
     for seq in range(1, 20):
-        channel.publish(commit(seq))
+        channel.publish(Publication(commit(seq)))
         quick_event = await anext(aiter(quick))
         received.append(quick_event.event)
     assert [event.event async for event in slow] == [Dropped("slow")]
@@ -141,8 +142,8 @@ async def test_a_slow_subscriber_is_dropped_with_the_reason_and_nobody_else_noti
 async def test_warnings_do_not_crowd_out_what_is_numbered(channel: Channel):
     subscription = channel.attach()
     for _ in range(100):
-        channel.publish(Warning("clipping", "too loud"))
-    channel.publish(started())
+        channel.publish(Publication(Warning("clipping", "too loud")))
+    channel.publish(Publication(started()))
     events = await waiting(subscription)
     assert events[-1] == started()
     assert len(events) == 9
@@ -150,7 +151,7 @@ async def test_warnings_do_not_crowd_out_what_is_numbered(channel: Channel):
 
 async def test_shutdown_tells_what_waits_then_dropped(channel: Channel):
     subscription = channel.attach()
-    channel.publish(started())
+    channel.publish(Publication(started()))
     channel.drop_subscribers()
     assert [p.event async for p in subscription] == [started(), Dropped("shutdown")]
 
@@ -159,7 +160,7 @@ async def test_a_waiting_subscriber_is_woken(channel: Channel):
     subscription = channel.attach()
     waiter = asyncio.ensure_future(anext(aiter(subscription)))
     await asyncio.sleep(0)
-    channel.publish(started())
+    channel.publish(Publication(started()))
     assert (await waiter).event == started()
 
 

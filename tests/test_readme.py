@@ -24,6 +24,7 @@ README = (PROJECT / "README.md").read_text(encoding="utf-8")
 PROTOCOL = (PROJECT / "docs" / "protocol.md").read_text(encoding="utf-8")
 LISTENS = "stenod listens on "
 
+HISTORY = [line for line in README.splitlines() if line.startswith("stenod history ")]
 RUN_ELSEWHERE = {
     "make demo": "by .ci/run",
     "make test": "by .ci/run",
@@ -31,6 +32,7 @@ RUN_ELSEWHERE = {
     "stenod devices": "by tests/e2e, which have a microphone",
     "stenod listen": "by tests/e2e, which have a microphone",
     "stenod serve": "by the fixture `serving`",
+    **dict.fromkeys(HISTORY, "by `test_history`, after something was said"),
     ". .venv/bin/activate": "the tests' environment is active",
 }
 
@@ -74,6 +76,8 @@ def environment(workplace: Path, model_path: Path) -> dict[str, str]:
         "HOME": str(workplace),
         "XDG_CONFIG_HOME": str(workplace / ".config"),
         "STENOD_MODELS_DIR": str(models),
+        "STENOD_JOURNAL__ENABLED": "true",
+        "XDG_DATA_HOME": str(workplace / ".local" / "share"),
     }
 
 
@@ -115,6 +119,13 @@ def test_program(program: str, serving: str, environment: dict[str, str]) -> Non
     )
     assert done.returncode == 0, done.stderr
     assert "modern" in done.stdout
+
+
+def test_history(serving: str, workplace: Path, environment: dict[str, str]) -> None:
+    """What `test_program` said is found again."""
+    for command in HISTORY:
+        test_command(command, workplace, environment)
+    assert "exhibition" in (workplace / "last.srt").read_text()
 
 
 def test_all_settings_with_their_defaults() -> None:

@@ -6,6 +6,7 @@ Committed words are in normal type, tentative ones dimmed.
 """
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -33,7 +34,12 @@ async def daemon() -> AsyncIterator[str]:
     """
     command = Path(sys.executable).with_name("stenod")
     process = await asyncio.create_subprocess_exec(
-        command, "serve", "--port", "0", stderr=asyncio.subprocess.PIPE
+        command,
+        "serve",
+        "--port",
+        "0",
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"STENOD_JOURNAL__ENABLED": "false"},
     )
     assert process.stderr is not None
     address = ""

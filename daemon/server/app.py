@@ -14,6 +14,7 @@ from websockets.typing import Subprotocol
 
 from ..events import encode
 from ..hub import Hub, Refused, running
+from ..journal import journaling
 from ..protocols import native
 from ..settings import Settings, SettingsError
 from . import http
@@ -55,10 +56,10 @@ class Daemon:
     async def run(self, listening: Callable[[str], None]) -> None:
         """Serves until stopped; calls ``listening`` with the address once a client is welcome.
 
-        Raises ``SettingsError``, ``ModelError``, ``EngineNotReady`` and ``AddressError``.
+        Raises ``SettingsError``, ``JournalError``, ``ModelError``, ``EngineNotReady`` and ``AddressError``.
         """
         await self._check_host()
-        async with running(self._settings) as hub:
+        async with journaling(self._settings.journal) as journal, running(self._settings, journal) as hub:
             if not await hub.engine.probe():
                 raise EngineNotReady("the model was loaded, but computing with it failed; see the log")
             async with await self._listen(hub) as server:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -9,13 +10,15 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from stenod.clients import send
-from stenod.events import Dropped, Ended, Final, SpeechStarted, decode
+from stenod.events import Commit, Dropped, Ended, Final, Numbered, SpeechStarted, decode
+from stenod.journal import Reader
 from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosedError
 
 from ..streams import clip, pcm
 
@@ -23,10 +26,11 @@ STENOD = Path(sys.executable).with_name("stenod")
 
 
 @contextmanager
-def daemon_process(model: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A daemon of its own, and its address."""
+def daemon_process(model: Path, journal: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A daemon of its own, and its address; it keeps what it tells only in the folder ``journal``."""
     command = [STENOD, "serve", "--port", "0", "--model", model, "--threads", "1"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    keeping = {"STENOD_JOURNAL__ENABLED": str(journal is not None), "STENOD_JOURNAL__FOLDER": str(journal)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | keeping) as process:
         try:
             assert process.stderr is not None
             yield process, process.stderr.readline().split()[-1]
@@ -89,6 +93,28 @@ async def test_sigterm_in_mid_decode_drains_to_the_final_and_tells_everybody(mod
             heard = [decode(message) async for message in reader]
             assert heard[-1] == Dropped("shutdown")
         assert await asyncio.to_thread(process.wait) == 0
+
+
+async def test_a_daemon_that_is_killed_has_kept_all_that_it_told(model_path: Path, tmp_path: Path):
+    with daemon_process(model_path, tmp_path) as (process, address):
+        told = []
+        async with send(address, channel="room", language="en") as sender:
+            await sender.audio(pcm(clip("en_read/jfk.flac")))
+            with suppress(ConnectionClosedError):
+                async for event in sender:
+                    told.append(event)
+                    if isinstance(event, Commit):
+                        process.kill()
+    numbered = [event for event in told if isinstance(event, Numbered)]
+    assert numbered
+    kept = Reader.open(tmp_path).events_after("room", numbered[0].session, 0, 1000)
+    assert kept is not None
+    assert [decode(event) for event in kept][: len(numbered)] == numbered
+
+
+def test_two_daemons_do_not_share_a_journal(model_path: Path, tmp_path: Path):
+    with daemon_process(model_path, tmp_path), daemon_process(model_path, tmp_path) as (second, _):
+        assert second.wait() == 2
 
 
 def test_a_port_in_use_is_one_line_and_exit_code_5(model_path: Path):
