@@ -125,7 +125,7 @@ def test_history(serving: str, workplace: Path, environment: dict[str, str]) -> 
     """What `test_program` said is found again."""
     for command in HISTORY:
         test_command(command, workplace, environment)
-    assert "exhibition" in (workplace / "last.srt").read_text()
+    assert "modern" in (workplace / "last.srt").read_text()
 
 
 def test_all_settings_with_their_defaults() -> None:
