@@ -1,13 +1,11 @@
 """A Whisper checkpoint in memory: what every source format is read into and the GGUF file is written from."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from .errors import REMEDY, ModelError
+from .tensor import Tensor
 from .vocabulary import CHARACTER_OF_BYTE, VocabularyLayout, layout_of
 
 _MAX_BLOCKS = 1024
@@ -32,15 +30,6 @@ class Sizes:
     mel_bands: int
     encoder: Stack
     decoder: Stack
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A tensor that is read when it is needed, so that a model larger than the memory can be converted."""
-
-    shape: tuple[int, ...]
-    load: Callable[[], NDArray[np.float32]]
-    """Reads and decodes the data; blocks. Raises ModelError where the source turns out to be damaged."""
 
 
 @dataclass(frozen=True)

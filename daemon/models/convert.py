@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from . import ctranslate2, hf, whisper_gguf, whispercpp
+from . import ctranslate2, hf, parakeet, whisper_gguf, whispercpp
 from .checkpoint import Checkpoint
 from .errors import ModelError
 from .file_types import DEFAULT_FILE_TYPE, file_type
+from .parakeet import layout, nemo
 from .progress import Progress, silent
 
 
@@ -18,19 +19,24 @@ def convert(
 ) -> None:
     """Writes the model in ``source`` to ``target`` as GGUF. Blocks.
 
-    ``source`` is a Whisper model: a folder of Hugging Face (safetensors) or CTranslate2, or a ``.bin`` file
-    of whisper.cpp. ``type`` is one of ``FILE_TYPES``; ``name``, by default the source's, is stored in it.
+    ``source`` is a Whisper model (a folder of Hugging Face (safetensors) or CTranslate2, or a ``.bin`` file
+    of whisper.cpp) or a Parakeet model (a ``.nemo`` file). ``type`` is one of ``FILE_TYPES``; ``name``, by
+    default the source's, is stored in it.
 
     Raises ModelError where the source is foreign or damaged, or the target cannot be written.
     """
     chosen = file_type(type)
     own_name = source.resolve().name if source.is_dir() else source.stem
-    whisper_gguf.write(_read(source), target, name or own_name, chosen, progress)
+    checkpoint = _read(source)
+    if isinstance(checkpoint, Checkpoint):
+        whisper_gguf.write(checkpoint, target, name or own_name, chosen, progress)
+    else:
+        layout.write(checkpoint, target, name or own_name, chosen, progress)
 
 
-def _read(source: Path) -> Checkpoint:
+def _read(source: Path) -> Checkpoint | parakeet.Checkpoint:
     if source.is_file():
-        return whispercpp.read(source)
+        return nemo.read(source) if nemo.recognises(source) else whispercpp.read(source)
     if ctranslate2.recognises(source):
         return ctranslate2.read(source)
     if hf.recognises(source):
@@ -38,5 +44,5 @@ def _read(source: Path) -> Checkpoint:
     raise ModelError(
         source,
         "is not there" if not source.exists() else "holds neither config.json nor model.bin",
-        "give the folder of a Hugging Face or CTranslate2 model, or a ggml .bin file of whisper.cpp",
+        "give the folder of a Hugging Face or CTranslate2 model, a .nemo file, or a .bin file of whisper.cpp",
     )

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from .checkpoint import Checkpoint, Sizes, Stack, Tensor
+from .checkpoint import Checkpoint, Sizes, Stack
 from .ctranslate2_file import Variable, read_variables
 from .errors import REMEDY, ModelError
 from .json_files import integer_list, integer_pairs, read_object, string_list
+from .tensor import Tensor
 from .vocabulary import layout_of
 
 _OUTER_PARTS = {

@@ -43,10 +43,11 @@ def file_type(name: str) -> FileType:
 def tensor_type(name: str, shape: tuple[int, ...], chosen: FileType) -> GGMLQuantizationType:
     """How a tensor is stored in a file of the ``chosen`` type.
 
-    Vectors, positions and the mel filters are small and sensitive: always f32. Rows that cannot be cut into
-    whole blocks keep f16.
+    Vectors, positions, the mel filters, two-dimensional and depthwise convolutions are small and sensitive:
+    always f32. Rows that cannot be cut into whole blocks keep f16.
     """
-    if len(shape) == 1 or not name.endswith(".weight"):
+    is_weight = name.endswith((".weight", ".Wx", ".Wh"))
+    if not is_weight or len(shape) in (1, 4) or ".depthwise." in name:
         return GGMLQuantizationType.F32
     if len(shape) == 3:
         return chosen.convolution

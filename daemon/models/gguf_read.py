@@ -11,13 +11,13 @@ from typing import Any
 from gguf.constants import GGUF_DEFAULT_ALIGNMENT, GGUFValueType
 
 from .binary import BinaryReader, reading
-from .checkpoint import Tensor
 from .errors import REMEDY, ModelError
 from .file_types import stored_size
 from .stored_tensor import MAX_RANK, checked_type, stored_tensor
+from .tensor import Tensor
 
 MAGIC = b"GGUF"
-ARCHITECTURES = ("whisper",)
+ARCHITECTURES = ("whisper", "parakeet")
 """The model families whose files can be used."""
 
 _VERSION = 3

@@ -9,10 +9,10 @@ from gguf.constants import GGMLQuantizationType
 from numpy.typing import NDArray
 
 from .atomic import replacing, require_room
-from .checkpoint import Tensor
 from .errors import REMEDY, ModelError
 from .file_types import FileType, stored_size, tensor_type
 from .progress import Progress
+from .tensor import Tensor
 
 
 def write_gguf(

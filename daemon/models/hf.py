@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from .checkpoint import Checkpoint, Sizes, Stack, Tensor
+from .checkpoint import Checkpoint, Sizes, Stack
 from .errors import REMEDY, ModelError
 from .json_files import integer, integer_list, integer_pairs, object_in, read_object
+from .tensor import Tensor
 from .vocabulary import VocabularyLayout, layout_of
 
 WEIGHTS_FILE = "model.safetensors"

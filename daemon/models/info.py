@@ -7,6 +7,7 @@ from pathlib import Path
 from .errors import REMEDY, ModelError
 from .file_types import FILE_TYPES
 from .gguf_read import read_gguf
+from .mel_filters import MEL_FILTERS
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def info(path: Path) -> ModelInfo:
         family=family,
         type=types[number],
         bytes=path.stat().st_size,
-        parameters=sum(prod(tensor.shape) for name, tensor in model.tensors.items() if name != "mel.filters"),
+        parameters=sum(prod(tensor.shape) for name, tensor in model.tensors.items() if name != MEL_FILTERS),
         sizes=sizes,
         languages=languages,
     )

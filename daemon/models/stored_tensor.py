@@ -9,8 +9,8 @@ from gguf.constants import GGMLQuantizationType
 from numpy.typing import NDArray
 
 from .binary import BinaryReader, read_array
-from .checkpoint import Tensor
 from .file_types import stored_size
+from .tensor import Tensor
 
 MAX_RANK = 4
 PLAIN_TYPES = ("F32", "F16", "BF16")

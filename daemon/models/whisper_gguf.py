@@ -5,14 +5,15 @@ from pathlib import Path
 import gguf
 
 from .alignment import default_alignment_heads
-from .checkpoint import Checkpoint, Stack, Tensor, tensor_shapes
+from .checkpoint import Checkpoint, Stack, tensor_shapes
 from .file_types import FileType
 from .gguf_write import write_gguf
-from .mel_filters import BIN_COUNT, mel_filters
+from .mel_filters import MEL_FILTERS, mel_filters_tensor
 from .progress import Progress
 from .suppression import begin_suppressed_tokens, suppressed_tokens
 
 ARCHITECTURE = "whisper"
+_FFT_LENGTH = 400
 
 
 def write(checkpoint: Checkpoint, target: Path, name: str, chosen: FileType, progress: Progress) -> None:
@@ -22,7 +23,7 @@ def write(checkpoint: Checkpoint, target: Path, name: str, chosen: FileType, pro
     """
     checkpoint.require_sound()
     bands = checkpoint.sizes.mel_bands
-    tensors = {"mel.filters": Tensor((bands, BIN_COUNT), lambda: mel_filters(bands))}
+    tensors = {MEL_FILTERS: mel_filters_tensor(bands, _FFT_LENGTH)}
     tensors |= {key: checkpoint.tensors[key] for key in tensor_shapes(checkpoint.sizes)}
 
     def add_metadata(writer: gguf.GGUFWriter) -> None:

@@ -4,10 +4,11 @@ from math import prod
 from pathlib import Path
 
 from .binary import BinaryReader, reading
-from .checkpoint import Checkpoint, Sizes, Stack, Tensor
+from .checkpoint import Checkpoint, Sizes, Stack
 from .errors import ModelError
 from .file_types import stored_size
 from .stored_tensor import BLOCK_TYPES, MAX_RANK, checked_type, stored_tensor
+from .tensor import Tensor
 from .vocabulary import encode_bytes, layout_of
 
 _MAGIC = 0x67676D6C

@@ -1,0 +1,181 @@
+"""What a NeMo configuration says of a model, as far as the tensors do not say it better."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from ..errors import ModelError
+from ..json_files import integer, integer_list, object_in
+from ..mel_filters import SAMPLE_RATE
+from ..tensor import Tensor
+from .checkpoint import SUBSAMPLING_FACTOR, Activation, AttentionStyle, Encoder, FrontEnd, Transducer
+
+Config = dict[str, Any]
+
+_DEFAULT_MAX_SYMBOLS = 10
+
+
+def front_end_of(config: Config, path: Path) -> FrontEnd:
+    """Raises ModelError where the model hears audio in a way that ours does not."""
+    preprocessor = object_in(config, "preprocessor", path)
+    for key, known in (
+        ("sample_rate", SAMPLE_RATE),
+        ("window", "hann"),
+        ("n_fft", 512),
+        ("window_size", 0.025),
+        ("window_stride", 0.01),
+        ("frame_splicing", 1),
+        ("preemph", 0.97),
+        ("lowfreq", 0),
+        ("highfreq", None),
+        ("log", True),
+        ("mag_power", 2.0),
+    ):
+        _require_known(preprocessor, key, known, path)
+    normalize = preprocessor.get("normalize", "per_feature")
+    if normalize not in ("per_feature", "NA", None):
+        raise _foreign(path, "normalize", normalize, "per_feature, NA")
+    return FrontEnd(
+        mel_bands=integer(preprocessor, "features", path),
+        normalize="per_feature" if normalize == "per_feature" else "none",
+    )
+
+
+def encoder_of(config: Config, tensors: Mapping[str, Tensor], path: Path) -> Encoder:
+    """``tensors`` with NeMo's names. Raises ModelError where it is no FastConformer that ours can be."""
+    content = object_in(config, "encoder", path)
+    for key, known in (
+        ("subsampling", "dw_striding"),
+        ("subsampling_factor", SUBSAMPLING_FACTOR),
+        ("self_attention_model", "rel_pos"),
+        ("untie_biases", True),
+        ("reduction", None),
+        ("feat_out", -1),
+        ("global_tokens", 0),
+        ("conv_dual_mode", False),
+    ):
+        _require_known(content, key, known, path)
+    style = content.get("att_context_style", "regular")
+    _require_one_of(get_args(AttentionStyle), style, "att_context_style", path)
+    norm = content.get("conv_norm_type", "batch_norm")
+    _require_one_of(("batch_norm", "layer_norm"), norm, "conv_norm_type", path)
+    width = integer(content, "d_model", path)
+    encoder = Encoder(
+        block_count=integer(content, "n_layers", path),
+        width=width,
+        head_count=integer(content, "n_heads", path),
+        feed_forward_length=width
+        * integer({"ff_expansion_factor": 4} | content, "ff_expansion_factor", path),
+        kernel=integer({"conv_kernel_size": 31} | content, "conv_kernel_size", path),
+        subsampling_channels=integer(content, "subsampling_conv_channels", path),
+        position_limit=integer({"pos_emb_max_len": 5000} | content, "pos_emb_max_len", path),
+        has_biases="encoder.layers.0.feed_forward1.linear1.bias" in tensors,
+        scales_input=content.get("xscaling", True) is True,
+        norm=norm,
+        style=style,
+        contexts=_contexts(content.get("att_context_size"), path),
+        chunk_contexts=_chunk_contexts(content, style, path),
+    )
+    _require_known(content, "causal_downsampling", encoder.is_causal, path, default=False)
+    _require_convolution_context(content.get("conv_context_size"), encoder, path)
+    return encoder
+
+
+def transducer_of(config: Config, tensors: Mapping[str, Tensor], path: Path) -> Transducer:
+    """``tensors`` with NeMo's names, from which all sizes come. Raises ModelError."""
+    embedding = _shape(tensors, "decoder.prediction.embed.weight", path)
+    projection = _shape(tensors, "joint.enc.weight", path)
+    layer_count = 0
+    while f"decoder.prediction.dec_rnn.lstm.weight_ih_l{layer_count}" in tensors:
+        layer_count += 1
+    joint = object_in(config, "joint", path)
+    jointnet = joint.get("jointnet")
+    activation = jointnet.get("activation", "relu") if isinstance(jointnet, dict) else "relu"
+    _require_one_of(get_args(Activation), activation, "activation", path)
+    return Transducer(
+        hidden=embedding[1],
+        layer_count=layer_count,
+        joint_hidden=projection[0],
+        activation=cast(Activation, activation),
+        durations=_durations(config, joint, path),
+        max_symbols=_max_symbols(config, path),
+    )
+
+
+def _durations(config: Config, joint: Config, path: Path) -> tuple[int, ...]:
+    extra_outputs = joint.get("num_extra_outputs", 0)
+    decoding, defaults = config.get("decoding"), config.get("model_defaults")
+    found = integer_list(decoding, "durations", path) if isinstance(decoding, dict) else None
+    if not found and isinstance(defaults, dict):
+        found = integer_list(defaults, "tdt_durations", path)
+    durations = tuple(found or ()) if extra_outputs else ()
+    if len(durations) != extra_outputs:
+        raise _foreign(path, "num_extra_outputs", extra_outputs, f"{len(durations)}, as many as durations")
+    return durations
+
+
+def _max_symbols(config: Config, path: Path) -> int:
+    decoding = config.get("decoding")
+    greedy = decoding.get("greedy") if isinstance(decoding, dict) else None
+    if isinstance(greedy, dict) and greedy.get("max_symbols") is not None:
+        return integer(greedy, "max_symbols", path)
+    return _DEFAULT_MAX_SYMBOLS
+
+
+def _contexts(value: object, path: Path) -> tuple[tuple[int, int], ...]:
+    """NeMo writes [left, right], or a list of such pairs of which the first is the default."""
+    if value is None:
+        return ((-1, -1),)
+    pairs = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
+    if not all(_is_frames(pair, 2) for pair in pairs):
+        raise _foreign(path, "att_context_size", value, "[left, right], or a list of such pairs")
+    return tuple((left, right) for left, right in cast(list[list[int]], pairs))
+
+
+def _chunk_contexts(content: Config, style: str, path: Path) -> tuple[tuple[int, ...], ...]:
+    value = content.get("att_chunk_context_size")
+    if style != "chunked_limited_with_rc":
+        return ((), (), ())
+    if not isinstance(value, list) or len(value) != 3 or not all(_is_frames(part) for part in value):
+        raise _foreign(path, "att_chunk_context_size", value, "three lists of frames")
+    return tuple(tuple(part) for part in value)
+
+
+def _is_frames(value: object, count: int | None = None) -> bool:
+    """Whether ``value`` is a list of ``count`` lengths in frames, or of any number of them but none."""
+    if not isinstance(value, list) or len(value) != (count or len(value) or 1):
+        return False
+    return all(type(number) is int and -1 <= number < 2**31 for number in value)
+
+
+def _require_convolution_context(value: object, encoder: Encoder, path: Path) -> None:
+    left, right = encoder.convolution_context
+    known = ([left, right], "causal") if encoder.is_causal else ([left, right], None)
+    if value not in known:
+        raise _foreign(path, "conv_context_size", value, f"{[left, right]} with this attention")
+
+
+def _shape(tensors: Mapping[str, Tensor], name: str, path: Path) -> tuple[int, int]:
+    if name not in tensors or len(tensors[name].shape) != 2:
+        raise ModelError(path, f"has no matrix {name}", "choose a Parakeet model")
+    rows, columns = tensors[name].shape
+    return rows, columns
+
+
+def _require_known(content: Config, key: str, known: object, path: Path, default: object = None) -> None:
+    """Refuses another value than the ``known`` one; one that is left out is believed to be ``default``."""
+    value = content.get(key)
+    if value is None:
+        value = known if default is None else default
+    if value != known:
+        raise _foreign(path, key, value, str(known))
+
+
+def _require_one_of(known: tuple[str, ...], value: object, key: str, path: Path) -> None:
+    if value not in known:
+        raise _foreign(path, key, value, ", ".join(known))
+
+
+def _foreign(path: Path, key: str, value: object, known: str) -> ModelError:
+    fault = f"says {value!r} for {key!r}, which is not supported (known: {known})"
+    return ModelError(path, fault, "choose a Parakeet model")

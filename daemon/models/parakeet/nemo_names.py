@@ -1,0 +1,64 @@
+"""NeMo's names of tensors, which other formats share, and ours."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import ModelError
+from ..tensor import Tensor
+
+_LSTM = "decoder.prediction.dec_rnn.lstm."
+_RENAMED_PARTS = (
+    ("encoder.pre_encode.", "enc.pre_encode."),
+    ("encoder.layers.", "enc.blocks."),
+    (".norm_feed_forward", ".norm_ff"),
+    (".feed_forward", ".ff"),
+    (".norm_self_att.", ".norm_attn."),
+    (".self_attn.", ".attn."),
+    (".conv.pointwise_conv", ".conv.pointwise"),
+    (".conv.depthwise_conv.", ".conv.depthwise."),
+    (".conv.batch_norm.", ".conv.bn."),
+    ("decoder.prediction.embed.", "pred.embed."),
+    ("decoder.decoder_layers.0.", "head.ctc."),
+    ("joint.joint_net.1.", "joint.out."),  # the layer's place depends on the dropout before it
+    ("joint.joint_net.2.", "joint.out."),
+)
+_UNSUPPORTED = {
+    "prompt_kernel.": "a prompt that names the language",
+    "spk_kernels.": "kernels for one speaker of many",
+    "bg_spk_kernels.": "kernels for one speaker of many",
+}
+
+
+def require_plain(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Raises ModelError where a model has parts that the engine does not know."""
+    for name in tensors:
+        for prefix, part in _UNSUPPORTED.items():
+            if name.startswith(prefix) or f".{prefix}" in name:
+                raise ModelError(path, f"has {part} ({name}), which is not supported", "choose another model")
+
+
+def our_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors under our names; torch's two biases of each LSTM layer become their sum."""
+    found: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        kind, _, layer = name.removeprefix(_LSTM).rpartition("_l")
+        if not name.startswith(_LSTM):
+            found[_our_name(name)] = tensor
+        elif kind == "bias_ih" and (other := tensors.get(f"{_LSTM}bias_hh_l{layer}")):
+            found[f"pred.lstm.{layer}.bias"] = sum_of(tensor, other)
+        elif kind in ("weight_ih", "weight_hh"):
+            found[f"pred.lstm.{layer}.{'Wx' if kind == 'weight_ih' else 'Wh'}"] = tensor
+    return found
+
+
+def sum_of(one: Tensor, other: Tensor) -> Tensor:
+    """Their sum; where their shapes differ, a tensor with a shape that fits nothing."""
+    if one.shape != other.shape:
+        return Tensor((0,), one.load)
+    return Tensor(one.shape, lambda: one.load() + other.load())
+
+
+def _our_name(name: str) -> str:
+    for theirs, ours in _RENAMED_PARTS:
+        name = name.replace(theirs, ours)
+    return name
