@@ -7,7 +7,7 @@ from pathlib import Path
 from .errors import REMEDY, ModelError
 from .file_types import FILE_TYPES
 from .gguf_read import read_gguf
-from .mel_filters import MEL_FILTERS
+from .mel_filters import PARAKEET_NAME, WHISPER_NAME
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,11 @@ def info(path: Path) -> ModelInfo:
         family=family,
         type=types[number],
         bytes=path.stat().st_size,
-        parameters=sum(prod(tensor.shape) for name, tensor in model.tensors.items() if name != MEL_FILTERS),
+        parameters=sum(
+            prod(tensor.shape)
+            for name, tensor in model.tensors.items()
+            if name not in (WHISPER_NAME, PARAKEET_NAME)
+        ),
         sizes=sizes,
         languages=languages,
     )

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from .tensor import Tensor
 
-MEL_FILTERS = "mel.filters"
-"""The name of the filterbank in our files."""
+WHISPER_NAME, PARAKEET_NAME = "mel.filters", "fb"
+"""What the filterbank is called in our files."""
 
 SAMPLE_RATE = 16000
 

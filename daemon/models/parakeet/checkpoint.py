@@ -104,7 +104,7 @@ class Checkpoint:
     front_end: FrontEnd
     encoder: Encoder
     transducer: Transducer | None
-    """None: the head is CTC."""
+    """None: the head is CTC. A transducer may have a CTC head besides."""
     pieces: list[Piece]
     """Without the blank, whose number is their count."""
     tensors: Mapping[str, Tensor]
@@ -167,8 +167,10 @@ def tensor_shapes(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]]:
     for index in range(encoder.block_count):
         block = f"enc.blocks.{index}"
         shapes |= {f"{block}.{name}": shape for name, shape in _block_shapes(encoder)}
+    if transducer is None or "head.ctc.weight" in checkpoint.tensors:
+        shapes |= {"head.ctc.weight": (outputs, width, 1), "head.ctc.bias": (outputs,)}
     if transducer is None:
-        return shapes | {"head.ctc.weight": (outputs, width, 1), "head.ctc.bias": (outputs,)}
+        return shapes
     hidden, joint = transducer.hidden, transducer.joint_hidden
     shapes["pred.embed.weight"] = (outputs, hidden)
     for index in range(transducer.layer_count):

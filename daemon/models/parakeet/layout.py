@@ -49,9 +49,9 @@ A causal encoder is one whose style is ``chunked_limited``: then the subsampling
 the right in time and in frequency, and the depthwise convolution pads left only.
 
 Tensors have the names and torch shapes of ``checkpoint.tensor_shapes``, outermost dimension first (ggml's
-``ne`` is the reverse), and ``mel.filters`` [num_mels, n_fft / 2 + 1]:
+``ne`` is the reverse), and the filterbank:
 
-    mel.filters
+    fb [num_mels, n_fft / 2 + 1]
     enc.pre_encode.conv.{0,2,5}.weight [channels, 1, 3, 3]; enc.pre_encode.conv.{3,6}.weight [channels,
       channels, 1, 1]; enc.pre_encode.conv.{0,2,3,5,6}.bias [channels]
     enc.pre_encode.out.weight [d, channels * bands that are left], channel by channel;
@@ -71,9 +71,10 @@ Tensors have the names and torch shapes of ``checkpoint.tensor_shapes``, outermo
       sum of torch's two
     joint.enc.{weight,bias} [joint, d]; joint.pred.{weight,bias} [joint, hidden]
     joint.out.{weight,bias} [V + 1 + D, joint]     tokens, blank, durations
-    head.ctc.weight [V + 1, d, 1]; head.ctc.bias [V + 1]            ctc only
+    head.ctc.weight [V + 1, d, 1]; head.ctc.bias [V + 1]            ctc, and where a transducer has such a
+      head besides
 
-Types: vectors, ``mel.filters``, ``pos_bias_*``, ``enc.pre_encode.conv.*`` and ``conv.depthwise`` are always
+Types: vectors, ``fb``, ``pos_bias_*``, ``enc.pre_encode.conv.*`` and ``conv.depthwise`` are always
 f32. ``conv.pointwise*`` and ``head.ctc`` have rows of one number: f32 in an f32 file, else f16. All other
 matrices have the file's type, or f16 where their rows cannot be cut into blocks of 32.
 """
@@ -84,7 +85,7 @@ import gguf
 
 from ..file_types import FileType
 from ..gguf_write import write_gguf
-from ..mel_filters import MEL_FILTERS, SAMPLE_RATE, mel_filters_tensor
+from ..mel_filters import PARAKEET_NAME, SAMPLE_RATE, mel_filters_tensor
 from ..progress import Progress
 from .checkpoint import (
     BLANK,
@@ -110,7 +111,7 @@ def write(checkpoint: Checkpoint, target: Path, name: str, chosen: FileType, pro
     """
     checkpoint.require_sound()
     front_end = checkpoint.front_end
-    tensors = {MEL_FILTERS: mel_filters_tensor(front_end.mel_bands, front_end.fft_length)}
+    tensors = {PARAKEET_NAME: mel_filters_tensor(front_end.mel_bands, front_end.fft_length)}
     tensors |= {key: checkpoint.tensors[key] for key in tensor_shapes(checkpoint)}
 
     def add_metadata(writer: gguf.GGUFWriter) -> None:

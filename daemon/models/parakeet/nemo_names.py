@@ -18,6 +18,7 @@ _RENAMED_PARTS = (
     (".conv.depthwise_conv.", ".conv.depthwise."),
     (".conv.batch_norm.", ".conv.bn."),
     ("decoder.prediction.embed.", "pred.embed."),
+    ("ctc_decoder.decoder_layers.0.", "head.ctc."),  # beside a transducer
     ("decoder.decoder_layers.0.", "head.ctc."),
     ("joint.joint_net.1.", "joint.out."),  # the layer's place depends on the dropout before it
     ("joint.joint_net.2.", "joint.out."),
