@@ -149,7 +149,7 @@ std::vector<float> Worker::detect_language(const Clip& clip) {
     const std::vector<float> logits = decode(window.data(), frames, {model_->token.sot});
     const float* first = logits.data() + model_->token.language(0);
     std::vector<float> probabilities(first, first + model_->languages.size());
-    const float total = whisper::logsumexp(probabilities.data(), probabilities.size());
+    const float total = logsumexp(probabilities.data(), probabilities.size());
     for (float& value : probabilities) value = std::exp(value - total);
     return probabilities;
 }

@@ -72,6 +72,7 @@ ggml_tensor* Graph::external(ggml_type type, int64_t ne0, int64_t ne1, int64_t n
 
 void Graph::output(ggml_tensor* tensor) {
     ggml_set_output(tensor);
+    if (tensor->view_src) ggml_set_output(tensor->view_src);  // memory belongs to the source
     expand(tensor);
 }
 

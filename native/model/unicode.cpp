@@ -12,6 +12,14 @@ struct CodePointRange {
     char32_t last;
 };
 
+/// Every `step`th code point from `first` to `last` is a capital, and its small letter lies `distance` further.
+struct CaseRange {
+    char32_t first;
+    char32_t last;
+    int step;
+    int distance;
+};
+
 #include "unicode_classes.inc"
 
 template <size_t count>
@@ -19,6 +27,33 @@ bool contains(const CodePointRange (&ranges)[count], char32_t code_point) {
     const auto lies_before = [](char32_t value, const CodePointRange& range) { return value < range.first; };
     const auto after = std::upper_bound(std::begin(ranges), std::end(ranges), code_point, lies_before);
     return after != std::begin(ranges) && code_point <= std::prev(after)->last;
+}
+
+char32_t small_letter(char32_t code_point) {
+    for (const CaseRange& range : case_ranges) {
+        if (code_point < range.first || code_point > range.last) continue;
+        if ((code_point - range.first) % static_cast<char32_t>(range.step) == 0) return code_point + range.distance;
+    }
+    return code_point;
+}
+
+char32_t capital(char32_t code_point) {
+    for (const CaseRange& range : case_ranges) {
+        const char32_t candidate = code_point - range.distance;
+        if (candidate < range.first || candidate > range.last) continue;
+        if ((candidate - range.first) % static_cast<char32_t>(range.step) == 0) return candidate;
+    }
+    return code_point;
+}
+
+void append_utf8(std::string& text, char32_t code_point) {
+    if (code_point < 0x80) {
+        text += static_cast<char>(code_point);
+        return;
+    }
+    const int following = code_point < 0x800 ? 1 : code_point < 0x10000 ? 2 : 3;
+    text += static_cast<char>((0xF00u >> (following + 1) & 0xFFu) | code_point >> 6 * following);
+    for (int i = following; i-- > 0;) text += static_cast<char>(0x80u | (code_point >> 6 * i & 0x3Fu));
 }
 
 /// What a lead byte promises: how many bytes follow, and the bounds of the first of them, which
@@ -76,6 +111,31 @@ bool is_space(char32_t code_point) {
                                                {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F},
                                                {0x205F, 0x205F}, {0x3000, 0x3000}};
     return contains(space_ranges, code_point);
+}
+
+std::string lower_case(std::string_view text) {
+    std::string out;
+    for (size_t offset = 0; offset < text.size();) {
+        const Utf8Character character = utf8_character(text, offset);
+        const char32_t small = small_letter(character.code_point);
+        if (small == character.code_point) {
+            out += text.substr(offset, character.bytes);
+        } else {
+            append_utf8(out, small);
+        }
+        offset += character.bytes;
+    }
+    return out;
+}
+
+std::string initial_capital(std::string_view text) {
+    if (text.empty()) return "";
+    const Utf8Character character = utf8_character(text, 0);
+    const char32_t first = capital(character.code_point);
+    if (first == character.code_point) return std::string(text);
+    std::string out;
+    append_utf8(out, first);
+    return out += text.substr(character.bytes);
 }
 
 }  // namespace stenod

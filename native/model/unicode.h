@@ -30,4 +30,10 @@ bool is_number(char32_t code_point);
 /// Unicode's White_Space.
 bool is_space(char32_t code_point);
 
+/// The text in lower case, as far as a capital has one small letter of its own.
+std::string lower_case(std::string_view text);
+
+/// The text with its first character in upper case, likewise.
+std::string initial_capital(std::string_view text);
+
 }  // namespace stenod

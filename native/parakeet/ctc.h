@@ -8,8 +8,8 @@
 
 namespace stenod::parakeet {
 
-/// Greedy search of CTC: the best token of each frame, runs of equal ones taken as one. A token is told at its first frame; its
-/// duration is known, and the token committed, when the run ends.
+/// Greedy search of CTC: the best token of each frame, a run of equal ones taken as one. A token's frame is the first of
+/// its run, its duration the length; it is certain when the run has ended, and tentative before.
 class Ctc {
 public:
     explicit Ctc(const HeadWeights& weights);
@@ -20,13 +20,12 @@ public:
     void finish();
     std::vector<Token> tentative() const;
 
-    std::vector<Token> committed;
+    std::vector<Token> committed;  ///< found and not yet taken away
 
 private:
     const HeadWeights* weights_;
     int64_t frame_ = 0;
-    Token run_;            ///< the token that is on now
-    bool running_ = false;
+    Token run_;  ///< what goes on now, perhaps blank
 };
 
 }  // namespace stenod::parakeet

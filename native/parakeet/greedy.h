@@ -10,32 +10,33 @@
 
 namespace stenod::parakeet {
 
-/// Greedy search of RNN-T and TDT with label looping (Bataev et al., "Label-Looping: Highly Efficient Decoding for
-/// Transducers", 2024): streams look for their next token together, then the predictor is run for all of them at once.
+/// Greedy search of RNN-T and TDT: one hypothesis, the best token and the best duration each time. Phrases may change which
+/// token it is, not whether there is one.
 class Greedy {
 public:
     explicit Greedy(const HeadWeights& weights, std::shared_ptr<const PhraseTree> phrases = nullptr);
 
-    /// The frames to be heard next, [count][joint_width]; valid until `wants` is false.
+    /// The frames to be heard next, [count][joint_width]. They stay in place until `ask` adds nothing.
     void feed(const float* frames, int count);
-    /// Adds a query, if frames are left.
+    /// Adds the query that comes next, if frames are left.
     void ask(std::vector<Query*>& queries);
-    /// Takes the answer to the query asked last.
+    /// Takes the answer to what was asked last.
     void take();
 
     std::vector<Token> committed;  ///< found and not yet taken away
 
 private:
-    bool wants() const { return frame_ < end_; }
+    int best_token(const float* logits);
 
     const HeadWeights* weights_;
     std::shared_ptr<const PhraseTree> phrases_;
     Query query_;
     const float* frames_ = nullptr;
-    int64_t frame_ = 0;        ///< to be heard next; beyond `end_` after a jump
     int64_t begin_ = 0, end_ = 0;  ///< of `frames_`
-    int symbols_ = 0;          ///< emitted at `frame_`
+    int64_t frame_ = 0;            ///< to be heard next; beyond `end_` after a jump
+    int symbols_ = 0;              ///< found at `frame_`
     int phrase_ = PhraseTree::kRoot;
+    std::vector<float> boosted_;
 };
 
 }  // namespace stenod::parakeet

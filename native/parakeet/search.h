@@ -14,6 +14,8 @@
 
 namespace stenod::parakeet {
 
+struct SearchStep;
+
 struct SearchOptions {
     int beam = 1;                               ///< hypotheses kept; 1 is the greedy search
     std::shared_ptr<const PhraseTree> phrases;  ///< to be favoured; null: none
@@ -36,7 +38,11 @@ public:
     void finish();
 
 private:
-    friend class SearchBatch;
+    friend void advance(Head& head, const std::vector<SearchStep>& steps);
+    void feed(const float* frames, int count);
+    void ask(std::vector<Query*>& queries);
+    void take();
+
     std::variant<Greedy, Beam, Ctc> search_;
 };
 

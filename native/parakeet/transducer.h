@@ -88,8 +88,8 @@ private:
 
     Pass& pass(Kind kind, int columns);
     std::unique_ptr<Pass> build(Kind kind, int columns) const;
-    void join(Query* const* queries, int count);
-    void predict_and_join(Query* const* queries, int count);
+    void join(Query* const* queries, int count, float* logits);
+    void predict_and_join(Query* const* queries, int count, float* logits, PredictorStatePtr* states);
 
     const HeadWeights& weights_;
     Executor& executor_;

@@ -1,9 +1,7 @@
 #include "rules.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -11,6 +9,7 @@
 #include <zlib.h>
 
 #include "../errors.h"
+#include "../model/scores.h"
 
 namespace stenod::whisper {
 namespace {
@@ -18,59 +17,8 @@ namespace {
 constexpr float never = -std::numeric_limits<float>::infinity();
 constexpr double timestamp_seconds = 0.02;
 
-/// Reductions go in this many independent strands, which is what lets the compiler vectorise them.
-constexpr size_t strands = 16;
-
 void forbid(float* logits, size_t first, size_t end) {
     if (first < end) std::fill(logits + first, logits + end, never);
-}
-
-float maximum(const float* values, size_t count) {
-    std::array<float, strands> greatest;
-    greatest.fill(never);
-    size_t i = 0;
-    for (; i + strands <= count; i += strands)
-        for (size_t strand = 0; strand < strands; ++strand)
-            greatest[strand] = std::max(greatest[strand], values[i + strand]);
-    for (; i < count; ++i) greatest[0] = std::max(greatest[0], values[i]);
-    return *std::max_element(greatest.begin(), greatest.end());
-}
-
-/// exp(x) for x <= 0, minus infinity included, with an error below 1e-6 of the value or 1e-37, in plain arithmetic that
-/// vectorises.
-inline float exponential(float x) {
-    constexpr float least = -87.0f, log2_e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
-    constexpr float round_to_integer = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
-    const float bounded = std::max(x, least);
-    const float shifted = bounded * log2_e + round_to_integer;
-    const float power = shifted - round_to_integer;
-    const float rest = (bounded - power * ln2_high) - power * ln2_low;
-    float series = 1.0f / 720.0f;
-    for (const float coefficient : {1.0f / 120.0f, 1.0f / 24.0f, 1.0f / 6.0f, 0.5f, 1.0f, 1.0f})
-        series = series * rest + coefficient;
-    int32_t exponent;
-    std::memcpy(&exponent, &shifted, sizeof exponent);
-    const uint32_t scale_bits = (static_cast<uint32_t>(exponent) + 127u) << 23;
-    float scale;
-    std::memcpy(&scale, &scale_bits, sizeof scale);
-    return series * scale;
-}
-
-/// Sum of exp((value - greatest) * factor).
-double sum_of_exponentials(const float* values, size_t count, float greatest, float factor) {
-    constexpr size_t stretch = 64 * strands;  // summed in float, the stretches in double: neither slow nor inexact
-    std::array<float, stretch> exponentials;
-    double total = 0.0;
-    for (size_t begin = 0; begin < count; begin += stretch) {
-        const size_t length = std::min(stretch, count - begin);
-        for (size_t i = 0; i < length; ++i) exponentials[i] = exponential((values[begin + i] - greatest) * factor);
-        std::fill(exponentials.begin() + length, exponentials.end(), 0.0f);
-        std::array<float, strands> sums{};
-        for (size_t i = 0; i < stretch; i += strands)
-            for (size_t strand = 0; strand < strands; ++strand) sums[strand] += exponentials[i + strand];
-        for (const float sum : sums) total += sum;
-    }
-    return total;
 }
 
 }  // namespace
@@ -133,18 +81,6 @@ void LogitRules::apply_timestamps(float* logits, const TokenId* sampled, size_t 
 
     // Where all timestamps together are more probable than any one text token, it is time for a timestamp.
     if (logsumexp(logits + begin, end - begin) > maximum(logits, begin)) forbid(logits, 0, begin);
-}
-
-float logsumexp(const float* values, size_t count) {
-    const float greatest = maximum(values, count);
-    if (greatest == never) return never;
-    return greatest + static_cast<float>(std::log(sum_of_exponentials(values, count, greatest, 1.0f)));
-}
-
-size_t argmax(const float* values, size_t count) {
-    const float* end = values + count;
-    const float* place = std::find(values, end, maximum(values, count));
-    return place == end ? 0 : static_cast<size_t>(place - values);
 }
 
 size_t sample(const float* logits, size_t count, float temperature, std::mt19937_64& random) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../model/scores.h"
 #include "../model/tokenizer.h"
 
 namespace stenod::whisper {
@@ -37,12 +38,6 @@ private:
     Options options_;
     size_t last_initial_timestamp_;  ///< id
 };
-
-/// log(sum(exp(x))), minus infinity if all are.
-float logsumexp(const float* values, size_t count);
-
-/// Index of the greatest value, the first of equals.
-size_t argmax(const float* values, size_t count);
 
 /// Draws an index with probability softmax(logits / temperature); temperature > 0, at least one logit finite.
 size_t sample(const float* logits, size_t count, float temperature, std::mt19937_64& random);

@@ -1,0 +1,97 @@
+#include "parakeet/phrases.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+
+#include "errors.h"
+#include "model/unicode.h"
+
+namespace stenod::parakeet {
+
+PhraseTree::PhraseTree(const SentencePieces& pieces, const std::vector<std::string>& phrases, float bonus)
+    : bonus_(bonus), nodes_(1) {
+    for (size_t id = 0; id + 1 < pieces.size(); ++id) in_word_.push_back(pieces.continues_word(static_cast<int>(id)));
+    for (const std::string& phrase : phrases) {
+        bool spelled = false;
+        for (const std::string& variant : {phrase, lower_case(phrase), initial_capital(lower_case(phrase))}) {
+            const std::vector<int> tokens = pieces.encode(variant);
+            if (tokens.empty()) continue;
+            add(tokens);
+            spelled = true;
+        }
+        if (!spelled) {
+            throw BadArgument("phrases: '" + phrase + "' is empty, or the model's vocabulary cannot spell it");
+        }
+    }
+    link();
+}
+
+void PhraseTree::add(const std::vector<int>& tokens) {
+    int node = kRoot;
+    for (int token : tokens) {
+        const auto [place, is_new] = nodes_[node].next.try_emplace(token, static_cast<int>(nodes_.size()));
+        const int next = place->second;
+        if (is_new) {
+            nodes_.emplace_back();
+            nodes_.back().depth = nodes_[node].depth + 1;
+        }
+        node = next;
+    }
+    nodes_[node].end = true;
+}
+
+/// Breadth first, so that what a node falls back to is complete before it.
+void PhraseTree::link() {
+    struct Kept {
+        int always = 0;        ///< tokens of the path whose bonus is kept whatever follows
+        int if_word_ends = 0;
+    };
+    std::vector<Kept> kept(nodes_.size());
+    std::deque<int> waiting{kRoot};
+    while (!waiting.empty()) {
+        const int parent = waiting.front();
+        waiting.pop_front();
+        for (const auto& [token, index] : nodes_[parent].next) {
+            waiting.push_back(index);
+            Node& node = nodes_[index];
+            if (parent != kRoot) node.fallback = after(nodes_[parent].fallback, token).second;
+            kept[index].always = in_word_[token] ? kept[parent].always : kept[parent].if_word_ends;
+            kept[index].if_word_ends =
+                node.end ? node.depth : std::max(kept[index].always, kept[node.fallback].if_word_ends);
+            node.held = bonus_ * static_cast<float>(node.depth - kept[index].if_word_ends);
+            node.held_in_word = bonus_ * static_cast<float>(node.depth - kept[index].always);
+        }
+    }
+}
+
+/// The longest end of the path to `node`, itself included, from which `token` goes on, and where it leads; the root where
+/// there is none.
+std::pair<int, int> PhraseTree::after(int node, int token) const {
+    while (true) {
+        const auto found = nodes_[node].next.find(token);
+        if (found != nodes_[node].next.end()) return {node, found->second};
+        if (node == kRoot) return {kRoot, kRoot};
+        node = nodes_[node].fallback;
+    }
+}
+
+PhraseTree::Step PhraseTree::step(int node, int token) const {
+    const auto [from, to] = after(node, token);
+    const float bonus = to == kRoot ? 0 : bonus_;
+    return {to, from == node ? bonus : held(from, token) - held(node, token) + bonus};
+}
+
+void PhraseTree::favour(int node, float* scores) const {
+    if (nodes_[node].held_in_word > 0) {
+        for (size_t token = 0; token < in_word_.size(); ++token) scores[token] -= held(node, static_cast<int>(token));
+    }
+    for (int from = node;; from = nodes_[from].fallback) {
+        for (const auto& [token, to] : nodes_[from].next) {
+            if (after(node, token).first == from) scores[token] += step(node, token).score + held(node, token);
+        }
+        if (from == kRoot) return;
+    }
+}
+
+}  // namespace stenod::parakeet
