@@ -130,13 +130,14 @@ bool Executor::stop_requested(void* self) {
 }
 
 void Executor::prepare(Graph& graph) {
-    if (prepared_ == &graph) return;
+    if (prepared_ == &graph && graph.laid_out_) return;
     prepared_ = nullptr;
     graph.forget_layout();
     // Reserving first makes the allocator plan for this graph, even where the former one had as many nodes.
     if (!ggml_gallocr_reserve(scratch_.get(), graph.nodes()) || !ggml_gallocr_alloc_graph(scratch_.get(), graph.nodes())) {
         throw OutOfMemory("no memory for the engine's scratch buffer");
     }
+    graph.laid_out_ = true;
     prepared_ = &graph;
 }
 

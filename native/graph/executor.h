@@ -65,6 +65,7 @@ private:
     ContextPtr context_;
     ggml_cgraph* graph_;
     std::vector<ggml_tensor*> external_;
+    bool laid_out_ = false;  ///< by some executor: not so in a new graph at the address of an old one
 };
 
 /// Points an external tensor of a graph at `data` inside `buffer`.

@@ -32,22 +32,15 @@ void PhraseTree::add(const std::vector<int>& tokens) {
     for (int token : tokens) {
         const auto [place, is_new] = nodes_[node].next.try_emplace(token, static_cast<int>(nodes_.size()));
         const int next = place->second;
-        if (is_new) {
-            nodes_.emplace_back();
-            nodes_.back().depth = nodes_[node].depth + 1;
-        }
+        if (is_new) nodes_.emplace_back();
         node = next;
     }
-    nodes_[node].end = true;
+    nodes_[node].complete = static_cast<int>(tokens.size());
 }
 
 /// Breadth first, so that what a node falls back to is complete before it.
 void PhraseTree::link() {
-    struct Kept {
-        int always = 0;        ///< tokens of the path whose bonus is kept whatever follows
-        int if_word_ends = 0;
-    };
-    std::vector<Kept> kept(nodes_.size());
+    std::vector<std::vector<bool>> covered(nodes_.size());  // tokens of the path that are in a phrase, whatever follows
     std::deque<int> waiting{kRoot};
     while (!waiting.empty()) {
         const int parent = waiting.front();
@@ -56,11 +49,14 @@ void PhraseTree::link() {
             waiting.push_back(index);
             Node& node = nodes_[index];
             if (parent != kRoot) node.fallback = after(nodes_[parent].fallback, token).second;
-            kept[index].always = in_word_[token] ? kept[parent].always : kept[parent].if_word_ends;
-            kept[index].if_word_ends =
-                node.end ? node.depth : std::max(kept[index].always, kept[node.fallback].if_word_ends);
-            node.held = bonus_ * static_cast<float>(node.depth - kept[index].if_word_ends);
-            node.held_in_word = bonus_ * static_cast<float>(node.depth - kept[index].always);
+            if (node.complete == 0) node.complete = nodes_[node.fallback].complete;
+            covered[index] = covered[parent];
+            auto& path = covered[index];
+            if (!in_word_[token]) std::fill(path.end() - nodes_[parent].complete, path.end(), true);
+            path.push_back(false);
+            node.held_in_word = bonus_ * static_cast<float>(std::count(path.begin(), path.end(), false));
+            const auto open = std::count(path.begin(), path.end() - node.complete, false);
+            node.held = bonus_ * static_cast<float>(open);
         }
     }
 }

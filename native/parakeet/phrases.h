@@ -39,8 +39,8 @@ public:
 private:
     struct Node {
         std::unordered_map<int, int> next;
-        int fallback = kRoot, depth = 0;
-        bool end = false;        ///< of a phrase
+        int fallback = kRoot;    ///< the longest end of the path that begins a phrase, too
+        int complete = 0;        ///< tokens of the longest phrase that ends here
         float held = 0;          ///< taken back if the phrase breaks off and a word begins, or nothing follows
         float held_in_word = 0;  ///< taken back if the phrase breaks off within a word
     };

@@ -30,3 +30,14 @@ TEST_CASE("letters, numbers and spaces of any script are told apart") {
     }
     CHECK_FALSE(is_letter(0x10FFFF));
 }
+
+TEST_CASE("letters of any script change their case, if they have one") {
+    CHECK(lower_case("ÄÖ Straße ΑΒΓ ЖЂ ŁŹ Ÿ 1K") == "äö straße αβγ жђ łź ÿ 1k");
+    CHECK(lower_case("a日\xFF" "B") == "a日\xFF" "b");  // malformed bytes stay
+    CHECK(initial_capital("übung Eins") == "Übung Eins");
+    CHECK(initial_capital("ђ") == "Ђ");
+    CHECK(initial_capital("Ab") == "Ab");
+    CHECK(initial_capital("1a") == "1a");
+    CHECK(initial_capital("").empty());
+    CHECK(lower_case("𐐀") == "𐐨");
+}
