@@ -7,7 +7,8 @@ events it gets the newest, numbered ones queue to a bound, and beyond that it is
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .events import (
@@ -33,7 +34,8 @@ Only = Literal["finals", "commits"]
 SNAPSHOT_FINALS = 20
 """How many of the last finals a snapshot holds."""
 
-_SELECTED: dict[Only, type[Event]] = {"finals": Final, "commits": Commit}
+SELECTED: dict[Only, type[Event]] = {"finals": Final, "commits": Commit}
+"""What a subscriber gets that wants only some events."""
 
 
 class Cursor(NamedTuple):
@@ -60,7 +62,7 @@ class Subscription:
     def __init__(self, bound: int, only: Only | None = None) -> None:
         """``bound``: numbered events that may wait."""
         self._bound = bound
-        self._selected = _SELECTED[only] if only else Event
+        self._selected = SELECTED[only] if only else Event
         self._queue: deque[Publication] = deque()
         self._partial: Publication | None = None
         self._closed = False
@@ -108,7 +110,7 @@ class Subscription:
         self._closed = True
         self._changed.set()
 
-    async def __aiter__(self) -> AsyncIterator[Publication]:
+    async def __aiter__(self) -> AsyncGenerator[Publication, None]:
         while True:
             while self._queue:
                 yield self._queue.popleft()
@@ -131,14 +133,36 @@ class Channel:
         self.source: Session | None = None
         self._subscriber_queue = subscriber_queue
         self._subscriptions: set[Subscription] = set()
+        self._readers = 0
         self._told: deque[tuple[Numbered, Publication]] = deque(maxlen=remembered)
         self._finals: deque[Final] = deque(maxlen=SNAPSHOT_FINALS)
         self._partial: Partial | None = None
+        self.published = 0
+        """How many numbered events were published, in all."""
 
     @property
     def subscribers(self) -> int:
-        """How many read it now."""
-        return len(self._subscriptions)
+        """How many read it now, or are catching up."""
+        return self._readers
+
+    @property
+    def in_use(self) -> bool:
+        """Whether anybody speaks into it or reads it."""
+        return self.source is not None or bool(self._readers or self._subscriptions)
+
+    @contextmanager
+    def reader(self) -> Iterator[None]:
+        """Counts a subscriber, for as long as it reads."""
+        self._readers += 1
+        try:
+            yield
+        finally:
+            self._readers -= 1
+
+    def remember(self, told: Sequence[Numbered], finals: Sequence[Final]) -> None:
+        """What was told last, and the last finals, before this channel was made."""
+        self._told.extend((event, Publication(event)) for event in told)
+        self._finals.extend(finals)
 
     def publish(self, publication: Publication) -> None:
         """Tells an event to every subscriber; never waits for one."""
@@ -149,32 +173,38 @@ class Channel:
             self._partial = None
         if isinstance(event, Numbered):
             self._told.append((event, publication))
+            self.published += 1
         if isinstance(event, Final):
             self._finals.append(event)
         for subscription in self._subscriptions:
             subscription.offer(publication)
 
-    def attach(self) -> Subscription:
+    def attach(self, only: Only | None = None) -> Subscription:
         """A subscription to what comes from now on, as a sender has to its own events."""
-        subscription = Subscription(self._subscriber_queue)
+        subscription = Subscription(self._subscriber_queue, only)
         self._subscriptions.add(subscription)
         return subscription
 
-    def subscribe(self, only: Only | None = None, since: Cursor | None = None) -> Subscription:
-        """A subscription that begins with a snapshot, or with the numbered events after ``since``.
+    def subscribe(self, only: Only | None = None) -> Subscription:
+        """A subscription that begins with a snapshot."""
+        subscription = Subscription(self._subscriber_queue, only)
+        subscription.send(self.snapshot(only))
+        self._subscriptions.add(subscription)
+        return subscription
 
-        A cursor that is no longer, or never was, remembered gets the snapshot.
+    def resume(self, since: Cursor, only: Only | None = None) -> Subscription | None:
+        """A subscription that begins with the numbered events after ``since``.
+
+        None if they are not remembered: it was too long ago, or never.
         """
-        missed = self._after(since) if since else None
-        bound = self._subscriber_queue + (len(missed) if missed else 0)
-        subscription = Subscription(bound, only)
+        missed = self._after(since)
         if missed is None:
-            subscription.send(self.snapshot(only))
-        else:
-            for publication in missed:
-                subscription.offer(publication)
-            if self._partial is not None:
-                subscription.offer(Publication(self._partial))
+            return None
+        subscription = Subscription(self._subscriber_queue + len(missed), only)
+        for publication in missed:
+            subscription.offer(publication)
+        if self._partial is not None:
+            subscription.offer(Publication(self._partial))
         self._subscriptions.add(subscription)
         return subscription
 

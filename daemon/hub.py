@@ -3,15 +3,18 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from typing import NamedTuple
 
 from .audio.pcm import AudioFormat
 from .channel import Channel
+from .departures import Departures, may_resume
 from .engine import Engine, Unsupported
-from .events import EndReason, ErrorCode, Overload
-from .journal import Journal
+from .events import EndReason, ErrorCode, Final, Overload
+from .journal import Journal, JournalError
 from .publication import Publication
+from .recovery import TakenUp
 from .scheduler import Scheduler
 from .segmenter import Endpointing
 from .session import Session
@@ -36,6 +39,23 @@ class Refused(Exception):
         self.field = field
 
 
+class Slot:
+    """A place among the sessions; ``refusal`` says why no session can be opened in it, if none can."""
+
+    def __init__(self, refusal: Refused | None) -> None:
+        self.refusal = refusal
+        self.held = True
+
+
+class Resumption(NamedTuple):
+    """What a sender comes back to; ``session`` is None if it has ended, and its last events are left."""
+
+    session: Session | None
+    channel: Channel
+    frames: int
+    """Received at the declared rate; audio goes on from there."""
+
+
 class Hub:
     """Opens sessions and channels within the limits. Get one from ``running``."""
 
@@ -52,6 +72,8 @@ class Hub:
         self.sessions: dict[str, Session] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._slots = 0
+        self._resuming = 0
+        self.departures = Departures(settings.server.resume_for_s)
         scheduler.on_overload = self._tell_overload
         if journal is not None:
             journal.on_failure = self._warn_of_journal
@@ -75,27 +97,53 @@ class Hub:
             return Refused("shutting_down", "the daemon is shutting down: try again later")
         if not self.scheduler.running:
             return Refused("engine_failed", "the engine does not run: restart the daemon")
-        if self._slots >= self.settings.limits.sessions:
-            return Refused("too_many_sessions", f"all {self._slots} sessions are taken: try again later")
+        if self._slots + len(self.sessions) >= self.settings.limits.sessions:
+            taken = self.settings.limits.sessions
+            return Refused("too_many_sessions", f"all {taken} sessions are taken: try again later")
         if self.scheduler.ladder.rung.refusing:
             return Refused("too_many_sessions", "the machine cannot keep up with one more: try again later")
         return None
 
-    @contextmanager
-    def slot(self) -> Iterator[None]:
-        """Room for one session, for as long as its source is there. Raises ``Refused``."""
-        if (refusal := self.refusal()) is not None:
-            raise refusal
-        self._slots += 1
-        try:
-            yield
-        finally:
-            self._slots -= 1
+    @property
+    def may_be_resumed(self) -> bool:
+        """Whether a connection may be let in that could resume a session, though it cannot open one."""
+        return not self.closing.is_set() and self._resuming < self.departures.count
 
-    def channel(self, name: str) -> Channel:
-        """The channel of that name, made if need be. Raises ``Refused`` if there are too many."""
+    @contextmanager
+    def slot(self) -> Iterator["Slot"]:
+        """Room for one session, until it is started or its source is gone.
+
+        Raises ``Refused`` if no session can be opened, nor one be resumed.
+        """
+        slot = Slot(self.refusal())
+        if slot.refusal is not None and not self.may_be_resumed:
+            raise slot.refusal
+        self._hold(slot, 1)
+        try:
+            yield slot
+        finally:
+            self._release(slot)
+
+    def _hold(self, slot: "Slot", count: int) -> None:
+        if slot.refusal is None:
+            self._slots += count
+        else:
+            self._resuming += count
+
+    def _release(self, slot: "Slot") -> None:
+        if slot.held:
+            slot.held = False
+            self._hold(slot, -1)
+
+    def channel(self, name: str | None) -> Channel:
+        """The channel of that name, made if need be; None: one that nobody else finds.
+
+        Raises ``Refused`` if there are too many.
+        """
+        limits = self.settings.limits
+        if name is None:
+            return Channel(None, limits.replay_events, limits.subscriber_queue)
         if name not in self.channels:
-            limits = self.settings.limits
             if len(self.channels) >= limits.channels:
                 self._forget_idle_channel()
             self.channels[name] = Channel(name, limits.replay_events, limits.subscriber_queue)
@@ -113,13 +161,30 @@ class Hub:
     ) -> Session:
         """A session that is yet to be started. With ``take_over`` it ends the channel's present source."""
         self.check(configuration)
-        limits, cut = self.settings.limits, self.settings.segmentation
-        place = Channel(None, 1, limits.subscriber_queue) if channel is None else self.channel(channel)
+        place = self.channel(channel)
         while place.source is not None:
             if not take_over:
                 raise Refused("channel_busy", f"channel {channel} has a source already", "channel")
             place.source.finish("expired")
             await self.ended(place.source)
+        return self._session(place, audio, configuration, None)
+
+    def take_up(self, taken: TakenUp, finals: Sequence[Final]) -> Session:
+        """A session that outlived its daemon, yet to be started. Raises ``Refused``.
+
+        ``finals``: the last ones of its channel.
+        """
+        checkpoint = taken.checkpoint
+        place = self.channel(checkpoint.channel)
+        if place.source is not None:
+            raise Refused("channel_busy", f"channel {place.name} has a source already", "channel")
+        place.remember(taken.told, finals)
+        return self._session(place, checkpoint.audio, checkpoint.configuration, taken)
+
+    def _session(
+        self, place: Channel, audio: AudioFormat, configuration: Configuration, taken_up: TakenUp | None
+    ) -> Session:
+        cut = self.settings.segmentation
         session = Session(
             lane=self.scheduler.open(self.settings.session.step_ms / 1000),
             channel=place,
@@ -128,14 +193,53 @@ class Hub:
             configuration=configuration,
             preroll_ms=cut.preroll_ms,
             vad_mode=cut.vad_mode,
-            buffer_s=limits.buffer_s,
+            buffer_s=self.settings.limits.buffer_s,
             journal=self.journal,
+            taken_up=taken_up,
         )
         place.source = session
         return session
 
-    def start(self, session: Session) -> None:
-        """Lets an opened session run."""
+    async def resume(self, wanted: str, token: str, last_seq: int) -> Resumption:
+        """A sender comes back; whoever holds its session gives it up. Raises ``Refused``."""
+        session = self.sessions.get(wanted)
+        if session is not None and may_resume(session.token, token) and last_seq <= session.last_seq:
+            await self.departures.evict(session)
+            if session.end_reason is None:
+                return Resumption(session, session.channel, session.realign())
+        ended = self.departures.find(wanted, token)
+        if ended is not None and last_seq <= ended.last_seq:
+            return Resumption(None, ended.channel, ended.received_frames)
+        if (
+            self.journal is not None
+            and (frames := await self._ended_before(wanted, token, last_seq)) is not None
+        ):
+            return Resumption(None, self.channel(None), frames)
+        raise Refused(
+            "not_resumable",
+            "there is no such session any more, or not with this token and last_seq",
+            "session",
+        )
+
+    async def _ended_before(self, wanted: str, token: str, last_seq: int) -> int | None:
+        """Frames received by a session that ended lately, before the daemon was started; None: none did."""
+        if self.journal is None:
+            return None
+        try:
+            kept = await self.journal.read(lambda reader: reader.resumable(wanted))
+        except JournalError as error:
+            logger.error("%s", error)
+            return None
+        if kept is None or kept.ended_at is None or kept.last_seq is None or last_seq > kept.last_seq:
+            return None
+        if not may_resume(kept.token, token) or time.time() - kept.ended_at > self.departures.resume_for_s:
+            return None
+        return kept.frames or 0
+
+    def start(self, session: Session, slot: "Slot | None" = None) -> None:
+        """Lets an opened session run; it takes the ``slot``'s place."""
+        if slot is not None:
+            self._release(slot)
         self.sessions[session.id] = session
         task = asyncio.create_task(session.run(), name=f"session {session.id}")
         self._tasks[session.id] = task
@@ -174,19 +278,21 @@ class Hub:
             if late:
                 logger.error("%d sessions did not drain within %.0f s", len(late), deadline_s)
                 await asyncio.wait(late)
+        self.departures.close()
         for channel in self.channels.values():
             channel.drop_subscribers()
 
     def _forget(self, session: Session, task: asyncio.Task[None]) -> None:
         del self.sessions[session.id], self._tasks[session.id]
         session.channel.source = None
+        self.departures.ended(session)
         if not task.cancelled() and (failure := task.exception()) is not None:
             logger.error("session %s failed", session.id, exc_info=failure)
 
     def _forget_idle_channel(self) -> None:
         """Makes room for a channel: the oldest one goes that nobody sends to or reads."""
         for name, channel in self.channels.items():
-            if channel.source is None and not channel.subscribers:
+            if not channel.in_use:
                 del self.channels[name]
                 return
         raise Refused("too_many_sessions", f"all {len(self.channels)} channels are in use", "channel")

@@ -10,10 +10,13 @@ The same audio gives the same events, however it was cut into calls.
             case Closed(end, reason): ...          # it ends; sound beyond ``end`` belongs to the next one
             case MaxLengthReached(at): ...         # answer with ``cut``; until then, audio is only kept
             case VadReset(at): ...                 # a warning
+            case Resting(state): ...               # another segmenter could go on from here
 """
 
+import math
 from collections import deque
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +24,13 @@ from numpy.typing import NDArray
 from .audio.resample import SAMPLE_RATE
 from .events import SpeechEndReason
 from .open_utterance import OpenUtterance, Piece
-from .vad import FRAME, VoiceDetector
+from .vad import FRAME, DetectorState, VoiceDetector
 
 OPENING_WINDOW = 5
 OPENING_SPEECH = 3
 """An utterance opens when so many of the last ``OPENING_WINDOW`` frames are speech: 60 ms in 100."""
+REST = 10 * SAMPLE_RATE
+"""Samples between two states that are told, at least."""
 LONGEST_BRIDGE_MS = 600
 """A longer hole in the audio is not heard as silence, where no endpointing says what silence is too long."""
 
@@ -75,7 +80,30 @@ class VadReset:
     at: int
 
 
-Event = Opened | Audio | Closed | MaxLengthReached | VadReset
+@dataclass(frozen=True)
+class SegmenterState:
+    """A segmenter between two utterances; sound as float32, little-endian."""
+
+    heard: int
+    unheard: bytes
+    recent: list[tuple[bytes, bool]]
+    """Sound, and whether it is speech."""
+    detector: DetectorState
+
+    @classmethod
+    def at(cls, position: int) -> Self:
+        """A segmenter that begins there."""
+        return cls(position, b"", [], DetectorState(b"", math.inf, 0.0, 0.0))
+
+
+@dataclass(frozen=True)
+class Resting:
+    """Between utterances, at most every ``REST`` samples: what follows depends on ``state`` alone."""
+
+    state: SegmenterState
+
+
+Event = Opened | Audio | Closed | MaxLengthReached | VadReset | Resting
 
 
 class Segmenter:
@@ -91,6 +119,8 @@ class Segmenter:
         """Judged sound beyond a cut, to be heard before ``_unheard``."""
         self._heard = 0
         """The position up to which sound was heard."""
+        self._rested = 0
+        """The position of the last state that was told."""
         self._recent: deque[Piece] = deque(maxlen=self._preroll + OPENING_WINDOW)
         self._utterance: OpenUtterance | None = None
         self._limits = endpointing
@@ -109,6 +139,31 @@ class Segmenter:
     def open_since(self) -> int | None:
         """Where the open utterance began; None between utterances."""
         return self._utterance.start if self._utterance else None
+
+    @classmethod
+    def restored(
+        cls, endpointing: Endpointing | None, preroll_ms: int, vad_mode: int, state: SegmenterState
+    ) -> Self:
+        """Goes on from a state that ``Resting`` told, with the settings that held there."""
+        segmenter = cls(endpointing, preroll_ms, vad_mode)
+        segmenter._heard = segmenter._rested = state.heard
+        segmenter._unheard = np.frombuffer(state.unheard, "<f4").astype(np.float32)
+        segmenter._recent.extend(
+            Piece(np.frombuffer(samples, "<f4").astype(np.float32), speech)
+            for samples, speech in state.recent
+        )
+        segmenter._detector.restore(state.detector)
+        return segmenter
+
+    def rest(self) -> SegmenterState:
+        """The state between two utterances; from now on the voice detector goes by the last sounds alone."""
+        self._rested = self._heard
+        return SegmenterState(
+            heard=self._heard,
+            unheard=self._unheard.astype("<f4").tobytes(),
+            recent=[(piece.samples.astype("<f4").tobytes(), piece.speech) for piece in self._recent],
+            detector=self._detector.renew(),
+        )
 
     def feed(self, samples: NDArray[np.float32]) -> list[Event]:
         """Takes the next mono samples [n] at 16 kHz; sound is judged, and passed on, in whole frames."""
@@ -177,6 +232,8 @@ class Segmenter:
         if self._utterance is None:
             self._recent.append(piece)
             self._open_on_speech()
+            if self._utterance is None and not self._again and self._heard - self._rested >= REST:
+                self._tell(Resting(self.rest()))
             return
         self._extend(self._utterance, piece)
         if self._limits is None:

@@ -3,6 +3,9 @@
 Whatever a source asks is queued behind the audio it sent before, so what is told depends on the audio and
 the requests alone, not on how the audio was cut or how busy the machine was. Two tasks run: one takes the
 queue through the segmenter into the stream, the other takes the stream's hypotheses to the channel.
+
+A session does not need a connection: its sender may leave and come back, and if the daemon was killed in
+between, it is taken up where its log begins (``request_log``).
 """
 
 import asyncio
@@ -10,7 +13,8 @@ import logging
 import secrets
 import time
 from collections import deque
-from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +22,17 @@ from numpy.typing import NDArray
 from . import events, segmenter
 from ._native import NativeError
 from .audio.level import LevelMonitor
-from .audio.pcm import AudioFormat, PcmDecoder
+from .audio.pcm import AudioFormat
 from .audio.resample import SAMPLE_RATE
 from .channel import Channel, Subscription
+from .intake import Intake
 from .journal import Journal
-from .publisher import Publisher
+from .publisher import Diverged, Publisher
+from .recovery import TakenUp, conclude, last_configuration
+from .request_log import FORMAT, Checkpoint, RequestLog
+from .requests import Clear, Configure, Finish, Flush, Missing, Request
 from .scheduler import EngineFailed, Lane
-from .segmenter import Segmenter
+from .segmenter import Segmenter, SegmenterState
 from .utterance import Configuration, Utterance
 
 logger = logging.getLogger(__name__)
@@ -33,8 +41,8 @@ PREVIOUS_TEXT_AS_PROMPT = False
 """Whether an utterance's text conditions the next one: it spreads mistakes and loops, so only if measured."""
 SLOW_INPUT_S = 2.0
 """So long without audio inside an utterance is worth a warning."""
-MOST_REQUESTS = 1024
-"""Frames and other requests that may wait, besides the bound on audio."""
+REMEMBERED_FLUSHES = 16
+"""Answered flushes that a sender is told of again when it comes back."""
 PIECE = SAMPLE_RATE
 """Samples that are segmented at once, before the event loop gets its turn."""
 
@@ -44,37 +52,7 @@ _LEVEL_MESSAGES = {
 }
 
 
-@dataclass(frozen=True)
-class Flush:
-    """End the utterance now, then answer."""
-
-    id: str | int | None
-
-
-@dataclass(frozen=True)
-class Clear:
-    """Forget the open utterance."""
-
-
-@dataclass(frozen=True)
-class Missing:
-    """So many samples at 16 kHz were lost."""
-
-    samples: int
-    reason: events.GapReason
-
-
-@dataclass(frozen=True)
-class Finish:
-    """No more audio."""
-
-    reason: events.EndReason
-
-
-Request = NDArray[np.float32] | Configuration | Flush | Clear | Missing | Finish
-
-
-class Session:
+class Session(Intake):
     """A source and its stream. ``run`` it as one task: until ``finish``, a failure, or cancellation."""
 
     def __init__(
@@ -89,40 +67,51 @@ class Session:
         vad_mode: int,
         buffer_s: float,
         journal: Journal | None = None,
+        taken_up: TakenUp | None = None,
     ) -> None:
-        """``buffer_s``: seconds of audio that may wait before ``feed`` makes its caller wait."""
-        self.id = secrets.token_hex(8)
+        """``buffer_s``: as of ``Intake``. With ``taken_up``, it is that session, and goes on from there."""
+        self.id = taken_up.checkpoint.session if taken_up else secrets.token_hex(8)
+        log = RequestLog(journal, self.id) if journal is not None else None
+        super().__init__(audio, configuration, buffer_s, log)
         self.channel = channel
-        self.configuration = configuration
-        """As last asked for."""
-        self.sample_rate = audio.sample_rate
-        """As declared."""
         self.started_at = time.time()
-        self.finishing = False
         self.end_reason: events.EndReason | None = None
+        self.token: bytes | None = None
+        """Digest of the token that its sender comes back with; None: it cannot."""
         self._lane = lane
         self._model = model
         self._active = configuration
         self._detected_language: str | None = None
-        self._decoder = PcmDecoder(audio)
         self._segmenter = Segmenter(configuration.endpointing, preroll_ms, vad_mode)
+        self._restored = partial(Segmenter.restored, preroll_ms=preroll_ms, vad_mode=vad_mode)
         self._level = LevelMonitor()
         self._publisher = Publisher(self.id, channel, journal)
         self._utterances = 0
         self._utterance: Utterance | None = None
         self._previous_text = ""
         self._sender: Subscription | None = None
-        self._requests: deque[Request] = deque()
-        self._buffered = 0
-        self._buffer = int(buffer_s * SAMPLE_RATE)
-        self._changed = asyncio.Event()
+        self._flushes: deque[str | int | None] = deque(maxlen=REMEMBERED_FLUSHES)
+        self._unsegmented: NDArray[np.float32] = np.zeros(0, np.float32)
+        """Of the audio that is being worked through, what the segmenter has yet to get."""
+        self._taken_up = taken_up
+        if taken_up is not None:
+            self._take_up(taken_up)
 
-    # For the source.
-
-    @property
-    def received_frames(self) -> int:
-        """Sample frames received, at the declared rate, gaps included."""
-        return self._decoder.received_frames
+    def _take_up(self, taken: TakenUp) -> None:
+        checkpoint = taken.checkpoint
+        self.token, self.started_at = checkpoint.token, checkpoint.started_at
+        self.configuration = last_configuration(taken.requests, checkpoint.configuration)
+        self._active = checkpoint.configuration
+        self._detected_language = checkpoint.detected_language
+        self._segmenter = self._restored(self._active.endpointing, state=checkpoint.segmenter)
+        self._publisher.repeat(checkpoint.seq, taken.told)
+        self._utterances = checkpoint.utterances
+        self._decoder.received_frames = taken.frames
+        for request in taken.requests:
+            self._queue(request)
+        self.later = taken.later
+        if self._log is not None:
+            self._log.goes_on(taken.frames, taken.log_bytes)
 
     @property
     def audio_s(self) -> float:
@@ -130,15 +119,32 @@ class Session:
         return self._segmenter.position / SAMPLE_RATE
 
     @property
-    def holding_back(self) -> bool:
-        """Whether so much is waiting that the sender has to wait."""
-        waiting = self._buffered > self._buffer or len(self._requests) > MOST_REQUESTS
-        return waiting and not self.finishing
+    def last_seq(self) -> int:
+        """The number of the last numbered event that it told."""
+        return self._publisher.last_seq
 
-    def attach_sender(self) -> Subscription:
-        """The session's events, and the answers to what its sender asks. Call it before ``run``."""
-        self._sender = self.channel.attach()
+    def issue_token(self) -> str:
+        """The token that its sender comes back with. Call it before ``run``."""
+        token = secrets.token_urlsafe(24)
+        self.token = digest(token)
+        return token
+
+    def attach_sender(self, subscription: Subscription | None = None) -> Subscription:
+        """The session's events, and the answers to what its sender asks. Call it before ``run``.
+
+        A sender that comes back has its ``subscription`` already, and is told its last flushes again.
+        """
+        self._sender = subscription or self.channel.attach()
+        if subscription is not None:
+            for flush_id in self._flushes:
+                self.answer(events.Flushed(flush_id))
         return self._sender
+
+    def detach_sender(self) -> None:
+        """The sender is gone; it may come back."""
+        if self._sender is not None:
+            self.channel.unsubscribe(self._sender)
+            self._sender = None
 
     def answer(self, event: events.Event) -> None:
         """Tells the sender alone, after all that was told before."""
@@ -149,60 +155,19 @@ class Session:
         """Tells everybody something that is not about the audio."""
         self._publisher.warn(code, message)
 
-    async def feed(self, data: bytes) -> None:
-        """Takes audio as declared, cut anywhere. Waits while too much audio is waiting."""
-        await self.push(self._decoder.feed(data))
-
-    async def push(self, samples: NDArray[np.float32]) -> None:
-        """Takes mono samples [n] at 16 kHz. Waits while too much audio is waiting."""
-        self._request(samples)
-        await self.room()
-
-    async def room(self) -> None:
-        """Waits while too much is waiting."""
-        while self.holding_back:
-            self._changed.clear()
-            await self._changed.wait()
-
-    def flush(self, flush_id: str | int | None = None) -> None:
-        """Ends the utterance; ``flushed`` is answered when its final was told."""
-        self._request(self._decoder.flush())
-        self._request(Flush(flush_id))
-
-    def clear(self) -> None:
-        """Forgets the open utterance."""
-        self._request(self._decoder.flush())
-        self._request(Clear())
-
-    def gap(self, frames: int, reason: events.GapReason = "client") -> None:
-        """So many sample frames at the declared rate are missing; the audio clock goes on."""
-        self._request(self._decoder.flush())
-        self._request(Missing(self._decoder.skip(frames), reason))
-
-    def configure(self, configuration: Configuration) -> None:
-        """Holds from the next utterance on."""
-        self.configuration = configuration
-        self._request(configuration)
-
-    def finish(self, reason: events.EndReason = "finished") -> None:
-        """No more audio: what was accepted is transcribed, then the session ends."""
-        self._request(self._decoder.flush())
-        self._request(Finish(reason))
-        self.finishing = True
-        self._changed.set()
-
-    # Its own life.
-
     async def run(self) -> None:
         """Works until the end, which is always told. A cancelled session ends with ``shutdown``."""
         reason: events.EndReason = "engine_failed"
-        self._publisher.tell(
-            events.SessionStarted,
-            model=self._model,
-            started_at=self.started_at,
-            language=self.configuration.language,
-            channel=self.channel.name,
-        )
+        if self._taken_up is None:
+            self._publisher.tell(
+                events.SessionStarted,
+                token=self.token,
+                model=self._model,
+                started_at=self.started_at,
+                language=self.configuration.language,
+                channel=self.channel.name,
+            )
+            self._keep(self._segmenter.rest())
         try:
             reason = await self._live()
         except asyncio.CancelledError:
@@ -213,27 +178,83 @@ class Session:
             await self._publisher.finished()
 
     async def _live(self) -> events.EndReason:
-        reason: events.EndReason = "engine_failed"
-        try:
-            async with asyncio.TaskGroup() as group:
-                listening = group.create_task(self._listen())
-                reason = await self._work()
-                listening.cancel()
-        except* (EngineFailed, NativeError) as failures:
-            failure = failures.exceptions[0]
-            logger.error("session %s: the engine failed: %s", self.id, failure)
-            self.answer(events.Error("engine_failed", f"the engine failed: {failure}", fatal=True))
-        return reason
+        while True:
+            reason: events.EndReason | None = "engine_failed"
+            try:
+                async with asyncio.TaskGroup() as group:
+                    listening = group.create_task(self._listen())
+                    reason = await self._work()
+                    listening.cancel()
+            except* Diverged as differences:
+                logger.warning(
+                    "session %s goes on without a repetition: %s", self.id, differences.exceptions[0]
+                )
+                reason = None
+            except* (EngineFailed, NativeError) as failures:
+                failure = failures.exceptions[0]
+                logger.error("session %s: the engine failed: %s", self.id, failure)
+                self.answer(events.Error("engine_failed", f"the engine failed: {failure}", fatal=True))
+            if reason is not None:
+                return reason
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """What was told stands, and is not told again: see ``recovery``."""
+        taken = self._taken_up
+        assert taken is not None
+        self._publisher.skip()
+        self._utterance = None
+        there = taken.going_on
+        self._utterances = there.utterances
+        conclude(self._publisher, there, taken.open_words)
+        requests, self._active = taken.beyond(there.position)
+        self._segmenter = self._restored(self._active.endpointing, state=SegmenterState.at(there.position))
+        self._forget_requests()
+        self._unsegmented = np.zeros(0, np.float32)
+        for request in requests:
+            self._queue(request)
+        self._keep(self._segmenter.rest())
+
+    def _keep(self, state: SegmenterState) -> None:
+        """The log begins here: ``state``, and what was asked and not worked through yet."""
+        if self._log is None:
+            return
+        checkpoint = Checkpoint(
+            format=FORMAT,
+            session=self.id,
+            token=self.token,
+            channel=self.channel.name,
+            model=self._model,
+            started_at=self.started_at,
+            audio=self.audio,
+            configuration=self._active,
+            detected_language=self._detected_language,
+            utterances=self._utterances,
+            seq=self._publisher.seq,
+            frames=self.received_frames,
+            segmenter=state,
+        )
+        self._log.restart(checkpoint, [self._unsegmented, *self._requests])
 
     def _end(self, reason: events.EndReason) -> None:
         self.finishing = True
         self.end_reason = reason
         self._lane.close()
-        if self._utterance is not None and not self._utterance.concluded:
+        if self._publisher.repeating and self._taken_up is not None:
+            self._publisher.skip()
+            conclude(self._publisher, self._taken_up.going_on, self._taken_up.open_words)
+        elif self._utterance is not None and not self._utterance.concluded:
             self._utterance.abandon(self._segmenter.position)
-        self._requests.clear()
-        self._changed.set()
-        self._publisher.tell(events.Ended, reason=reason, audio_s=self.audio_s, utterances=self._utterances)
+        self._forget_requests()
+        self._publisher.tell(
+            events.Ended,
+            frames=self.received_frames,
+            reason=reason,
+            audio_s=self.audio_s,
+            utterances=self._utterances,
+        )
+        if self._log is not None:
+            self._log.remove()
 
     async def _work(self) -> events.EndReason:
         """Answers requests in their order; returns why the session ends."""
@@ -243,12 +264,13 @@ class Session:
                     await self._hear(samples)
                 case Flush(flush_id):
                     await self._follow(self._segmenter.flush())
+                    self._flushes.append(flush_id)
                     self.answer(events.Flushed(flush_id))
                 case Clear():
                     await self._clear()
                 case Missing(samples, reason):
                     await self._skip(samples, reason)
-                case Configuration() as configuration:
+                case Configure(configuration):
                     self._active = configuration
                     self._segmenter.endpointing = configuration.endpointing
                 case Finish(reason):
@@ -256,35 +278,24 @@ class Session:
                     return reason
 
     async def _next(self) -> Request:
-        while not self._requests:
-            self._changed.clear()
+        if not self._publisher.repeating:
+            self.later = None
+        while True:
             try:
                 async with asyncio.timeout(SLOW_INPUT_S if self._utterance else None):
-                    await self._changed.wait()
+                    return await self._next_request()
             except TimeoutError:
                 if self._utterance is not None:
                     self._utterance.warn_once("slow_input", "audio comes in more slowly than it is spoken")
-        self._changed.set()
-        return self._requests.popleft()
-
-    def _request(self, request: Request) -> None:
-        if self.finishing:
-            return
-        if isinstance(request, np.ndarray):
-            if not len(request):
-                return
-            self._buffered += len(request)
-        self._requests.append(request)
-        self._changed.set()
 
     async def _hear(self, samples: NDArray[np.float32]) -> None:
         for start in range(0, len(samples), PIECE):
             piece = samples[start : start + PIECE]
+            self._unsegmented = samples[start + PIECE :]
             for fault in self._level.feed(piece):
                 self._publisher.warn(fault, _LEVEL_MESSAGES[fault])
             await self._follow(self._segmenter.feed(piece))
-            self._buffered -= len(piece)
-            self._changed.set()
+            self._worked(len(piece))
             await asyncio.sleep(0)
 
     async def _follow(self, found: list[segmenter.Event]) -> None:
@@ -302,6 +313,8 @@ class Session:
                     await self._lane.caught_up()
                     committed_end = self._utterance.committed_end if self._utterance else None
                     waiting.extend(self._segmenter.cut(committed_end))
+                case segmenter.Resting(state):
+                    self._keep(state)
                 case segmenter.VadReset():
                     self._publisher.warn("vad_reset", "sound went on unheard: the voice detector was reset")
 
@@ -353,3 +366,8 @@ class Session:
         async for result in self._lane.results():
             if self._utterance is not None and not self._utterance.concluded:
                 self._utterance.take(result, self._lane.rung, self._lane.behind)
+
+
+def digest(token: str) -> bytes:
+    """What is kept of a token, instead of it."""
+    return sha256(token.encode()).digest()

@@ -53,6 +53,8 @@ class Server(Section):
     ping_s: Annotated[float, Field(gt=0)] = 20.0
     idle_s: Annotated[float, Field(gt=0)] = 300.0
     """A client that answers no ping for this long is gone."""
+    resume_for_s: Annotated[float, Field(ge=0)] = 120.0
+    """A sender whose connection was lost may come back for so long; 0: its session ends."""
     shutdown_deadline_s: Annotated[float, Field(gt=0)] = 20.0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import events
 from .audio.resample import SAMPLE_RATE
@@ -167,5 +167,5 @@ class Utterance:
     def _wanted(self, words: list[events.Word]) -> tuple[events.Word, ...] | None:
         return tuple(words) if self._configuration.words else None
 
-    def _tell(self, kind: type[events.Numbered], heard: Sequence[events.Word] = (), **fields: object) -> None:
+    def _tell(self, kind: type[events.Numbered], heard: Sequence[events.Word] = (), **fields: Any) -> None:
         self._publisher.tell(kind, heard=heard, utterance=self._number, **fields)

@@ -90,22 +90,27 @@ async def test_commits_only(channel: Channel):
 async def test_replay_after_a_cursor(channel: Channel, since: str, told: list[int]):
     for event in (started(), commit(2), final(3)):
         channel.publish(Publication(event))
-    events = await waiting(channel.subscribe(since=Cursor.parse(since)))
+    events = await waiting(resumed(channel, Cursor.parse(since)))
     assert [event.seq for event in events if isinstance(event, Numbered)] == told
 
 
 async def test_replay_goes_on_into_later_sessions(channel: Channel):
     for event in (started("a"), final(2), started("b")):
         channel.publish(Publication(event))
-    assert await waiting(channel.subscribe(since=Cursor("a", 1))) == [final(2), started("b")]
+    assert await waiting(resumed(channel, Cursor("a", 1))) == [final(2), started("b")]
 
 
-async def test_a_cursor_that_is_not_remembered_gets_a_snapshot(channel: Channel):
+async def test_a_cursor_that_is_not_remembered_is_told_so(channel: Channel):
     for seq in range(1, 20):
         channel.publish(Publication(commit(seq)))
-    [forgotten] = await waiting(channel.subscribe(since=Cursor("a", 3)))
-    [unknown] = await waiting(channel.subscribe(since=Cursor("b", 3)))
-    assert forgotten == unknown == Snapshot((), "a:19")
+    assert channel.resume(Cursor("a", 3)) is None
+    assert channel.resume(Cursor("b", 3)) is None
+
+
+def resumed(channel: Channel, since: Cursor) -> Subscription:
+    subscription = channel.resume(since)
+    assert subscription is not None
+    return subscription
 
 
 @pytest.mark.parametrize("text", ["", "a", ":3", "a:", "a:x", "a:-1", "a:²"])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from stenod.channel import Channel
-from stenod.events import Event, Flushed, Numbered, Partial, SpeechStarted, Warning, Word
+from stenod.events import Event, Flushed, Numbered, Partial, SpeechStarted, Warning
 from stenod.journal import Journal
 from stenod.publication import Publication
 from stenod.publisher import Publisher
@@ -16,7 +16,7 @@ class SlowJournal:
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []
 
-    def keep(self, publication: Publication, words: Sequence[Word], then: Callable[[], None]) -> None:
+    def keep(self, publication: Publication, then: Callable[[], None], **beside: object) -> None:
         self.waiting.append(then)
 
     def confirm(self) -> None:

@@ -26,8 +26,8 @@ from stenod.events import (
     SpeechStarted,
 )
 from stenod.hub import Hub
+from stenod.intake import MOST_REQUESTS
 from stenod.segmenter import Endpointing
-from stenod.session import MOST_REQUESTS
 
 from . import recordings
 from .streams import (

@@ -138,6 +138,10 @@ class PcmDecoder:
         self.received_frames += len(frames)
         return self._resampler.feed(frames)
 
+    def realign(self) -> None:
+        """Forgets a frame that was cut: what follows begins with a whole one."""
+        self._carried = b""
+
     def flush(self) -> NDArray[np.float32]:
         """Returns the samples [n] still held back by the resampler; a frame that was cut goes on waiting."""
         return self._resampler.flush()

@@ -15,13 +15,18 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Self
+from typing import Self, TypeVar
 
 from .. import settings
 from ..events import Word
 from ..publication import Publication
+from .logs import LogWrite
+from .reader import Reader
+from .schema import JournalError
 from .store import Store, Told
 from .writer import Writer
+
+Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +51,8 @@ class Journal:
         self._number = 0
         self._failed = store is None
         self._watch: asyncio.TimerHandle | None = None
+        self.folder = chosen.place
+        """Where it is kept."""
         self._writer = Writer(store, chosen, self._from_writer)
 
     @classmethod
@@ -72,15 +79,46 @@ class Journal:
 
     @property
     def waiting(self) -> int:
-        """How many events are not written yet."""
+        """How much is not written yet, in events and pieces of logs."""
         return self._writer.waiting
 
-    def keep(self, publication: Publication, words: Sequence[Word], then: Callable[[], None]) -> None:
-        """Keeps a numbered event; ``then`` is called once, in order, when it is kept or cannot be."""
+    def keep(
+        self,
+        publication: Publication,
+        then: Callable[[], None],
+        *,
+        words: Sequence[Word] = (),
+        token: bytes | None = None,
+        frames: int | None = None,
+    ) -> None:
+        """Keeps a numbered event, and what ``Told`` may hold beside it.
+
+        ``then`` is called once, in order, when it is kept or cannot be.
+        """
+        told = Told(publication.numbered, publication.json, time.time(), words, token, frames)
+        self._hand_over(told, then)
+
+    def write_log(self, name: str, offset: int | None, data: bytes, then: Callable[[], None]) -> None:
+        """Writes a session's log as ``Logs.write`` does, in order with events; ``then`` as of ``keep``."""
+        self._hand_over(LogWrite(name, offset, data), then)
+
+    async def read(self, query: Callable[[Reader], Result]) -> Result:
+        """What a reader finds out, on a thread of its own. Raises ``JournalError`` if the disk fails."""
+        return await asyncio.to_thread(self._read, query)
+
+    def _read(self, query: Callable[[Reader], Result]) -> Result:
+        reader = Reader.open(self.folder)
+        try:
+            return query(reader)
+        except sqlite3.Error as error:
+            raise JournalError(f"{self.folder}: {error}") from error
+        finally:
+            reader.close()
+
+    def _hand_over(self, work: Told | LogWrite, then: Callable[[], None]) -> None:
         self._number += 1
-        told = Told(publication.numbered, publication.json, time.time(), words)
-        if not self._writer.add(self._number, told):
-            self.lost += 1
+        if not self._writer.add(self._number, work):
+            self.lost += isinstance(work, Told)
             self._fail("too much is waiting for the disk")
         self._told.append((self._number, then, self._loop.time()))
         if self._failed:
@@ -95,7 +133,7 @@ class Journal:
         if self._watch is not None:
             self._watch.cancel()
         if self.waiting:
-            logger.error("%d events could not be kept", self.waiting)
+            logger.error("%d events, or pieces of logs, could not be written", self.waiting)
 
     def _confirm(self, number: int) -> None:
         while self._told and self._told[0][0] <= number:

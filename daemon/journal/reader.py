@@ -37,6 +37,15 @@ class UtteranceRow(NamedTuple):
     told_at: float
 
 
+class ResumableRow(NamedTuple):
+    """What resuming a session needs; ``token`` is its digest."""
+
+    token: bytes | None
+    ended_at: float | None
+    frames: int | None
+    last_seq: int | None
+
+
 class Reader:
     """A journal's file, open to read. Used by one thread at a time."""
 
@@ -110,6 +119,39 @@ class Reader:
             (" ".join(terms) + "*", limit),
         )
         return [UtteranceRow(*row) for row in rows][::-1]
+
+    def unfinished(self) -> list[str]:
+        """Sessions whose end was not told."""
+        rows = self._database.execute("SELECT id FROM sessions WHERE ended_at IS NULL ORDER BY key")
+        return [session for (session,) in rows]
+
+    def resumable(self, session: str) -> ResumableRow | None:
+        """What resuming a session needs; None if it is not kept."""
+        row = self._database.execute(
+            "SELECT token, ended_at, frames, (SELECT max(seq) FROM events WHERE session = sessions.key) "
+            "FROM sessions WHERE id = ?",
+            (session,),
+        ).fetchone()
+        return None if row is None else ResumableRow(*row)
+
+    def session_events(self, session: str, seq: int, limit: int = -1) -> list[bytes]:
+        """The JSON of a session's numbered events after one of them, in order."""
+        rows = self._database.execute(
+            "SELECT json FROM sessions CROSS JOIN events ON events.session = sessions.key "
+            "WHERE id = ? AND seq > ? ORDER BY seq LIMIT ?",
+            (session, seq, limit),
+        )
+        return [json for (json,) in rows]
+
+    def last_finals(self, channel: str, limit: int) -> list[bytes]:
+        """The JSON of the last finals told in a channel, in order."""
+        rows = self._database.execute(
+            "SELECT json FROM utterances JOIN sessions ON sessions.key = utterances.session "
+            "JOIN events ON events.session = sessions.key AND seq = last_seq "
+            "WHERE channel = ? AND end IS NOT NULL ORDER BY utterances.key DESC LIMIT ?",
+            (channel, limit),
+        )
+        return [json for (json,) in rows][::-1]
 
     def events_after(self, channel: str, session: str, seq: int, limit: int) -> list[bytes] | None:
         """The JSON of a channel's numbered events after a cursor, also of later sessions, in order.

@@ -59,6 +59,10 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     CREATE VIRTUAL TABLE spoken USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2');
     """,
+    """
+    ALTER TABLE sessions ADD COLUMN token BLOB;
+    ALTER TABLE sessions ADD COLUMN frames INTEGER;
+    """,
 )
 """Times are seconds: of the wall clock since the epoch in ``*_at``, of the session's audio elsewhere.
 ``spoken`` holds the text of concluded utterances, its ``rowid`` is the utterance's ``key``."""

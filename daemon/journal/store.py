@@ -36,6 +36,10 @@ class Told:
     """Wall-clock time, seconds since the epoch."""
     words: Sequence[events.Word] = ()
     """Of a ``commit`` or ``final``, also where the event itself has none."""
+    token: bytes | None = None
+    """Of ``session_started``: digest of what its sender resumes it with."""
+    frames: int | None = None
+    """Of ``ended``: what was received, at the declared rate."""
 
 
 class Store:
@@ -74,6 +78,8 @@ class Store:
 
     def write(self, batch: Sequence[Told]) -> None:
         """Keeps a batch, all of it or nothing. What was kept before is passed over."""
+        if not batch:
+            return
         with self._transaction():
             for told in batch:
                 self._write(told)
@@ -111,9 +117,9 @@ class Store:
         event = told.event
         if isinstance(event, events.SessionStarted):
             self._database.execute(
-                "INSERT OR IGNORE INTO sessions (id, channel, model, language, started_at) "
-                "VALUES (?, ?, ?, ?, ?)",
-                (event.session, event.channel, event.model, event.language, event.started_at),
+                "INSERT OR IGNORE INTO sessions (id, channel, model, language, started_at, token) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (event.session, event.channel, event.model, event.language, event.started_at, told.token),
             )
         session = self._key(event.session)
         if session is None:
@@ -141,8 +147,8 @@ class Store:
                 self._database.execute("DELETE FROM utterances WHERE key = ?", (key,))
             case events.Ended(reason=reason, audio_s=audio_s):
                 self._database.execute(
-                    "UPDATE sessions SET ended_at = ?, reason = ?, audio_s = ? WHERE key = ?",
-                    (told.at, reason, audio_s, session),
+                    "UPDATE sessions SET ended_at = ?, reason = ?, audio_s = ?, frames = ? WHERE key = ?",
+                    (told.at, reason, audio_s, told.frames, session),
                 )
                 self._keys.pop(event.session, None)
 

@@ -9,13 +9,17 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 
 from .. import settings
+from .logs import Logs, LogWrite
 from .schema import JournalError
 from .store import Store, Told
+
+Work = Told | LogWrite
 
 logger = logging.getLogger(__name__)
 
 MOST_WAITING = 16384
-"""Events that may wait for a disk that does not take them; beyond, they are not kept."""
+MOST_BYTES = 64 << 20
+"""Events, and bytes of logs, that may wait for a disk that does not take them; beyond, they are not kept."""
 MOST_AT_ONCE = 512
 """Events in one transaction."""
 RETRY_S = 2.0
@@ -40,7 +44,10 @@ class Writer:
         self._most_bytes = chosen.most_mb * 1_000_000 if chosen.most_mb else None
         self._report = report
         self._changed = threading.Condition()
-        self._queue: deque[tuple[int, Told]] = deque()
+        self._queue: deque[tuple[int, Work]] = deque()
+        self._bytes = 0
+        """Of logs, in the queue."""
+        self._logs: Logs | None = None
         self._incomplete: set[str] = set()
         """Sessions that lack an event, which their row does not say yet."""
         self._stopping = False
@@ -60,14 +67,15 @@ class Writer:
         """How many events are not written yet."""
         return len(self._queue)
 
-    def add(self, number: int, told: Told) -> bool:
-        """Queues an event. False: there is no room, and it is not kept."""
+    def add(self, number: int, work: Work) -> bool:
+        """Queues an event, or a piece of a log. False: there is no room, and it is not kept."""
         with self._changed:
-            room = len(self._queue) < MOST_WAITING
+            room = len(self._queue) < MOST_WAITING and self._bytes < MOST_BYTES
             if room:
-                self._queue.append((number, told))
-            else:
-                self._incomplete.add(told.event.session)
+                self._queue.append((number, work))
+                self._bytes += _size(work)
+            elif isinstance(work, Told):
+                self._incomplete.add(work.event.session)
             self._changed.notify()
         return room
 
@@ -86,7 +94,7 @@ class Writer:
             except (OSError, sqlite3.Error, JournalError) as error:
                 if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
                     logger.exception("the journal refuses an event: this is a fault of the program")
-                    self._incomplete.update(told.event.session for _, told in batch)
+                    self._incomplete.update(one.event.session for _, one in batch if isinstance(one, Told))
                     self._forget(batch)
                 self._report(0, f"{self._folder}: {error}")
                 self._reopen_later()
@@ -95,7 +103,7 @@ class Writer:
                     break
         self._close()
 
-    def _next_batch(self) -> list[tuple[int, Told]]:
+    def _next_batch(self) -> list[tuple[int, Work]]:
         """Waits until there is something to write, or to do besides."""
         with self._changed:
             while not (self._queue or self._stopping):
@@ -108,11 +116,13 @@ class Writer:
                 self._changed.wait(wait)
             return list(islice(self._queue, MOST_AT_ONCE))
 
-    def _work(self, batch: Sequence[tuple[int, Told]]) -> None:
+    def _work(self, batch: Sequence[tuple[int, Work]]) -> None:
         if self._store is None:
             self._store = Store.open(self._folder)
+        if self._logs is None:
+            self._logs = Logs(self._folder)
         if batch:
-            self._store.write([told for _, told in batch])
+            self._write(self._store, self._logs, [work for _, work in batch])
             self._unsynced = True
             if self._sync_s == 0:
                 self._sync()
@@ -120,7 +130,7 @@ class Writer:
             self._report(batch[-1][0], None)
         if self._unsynced and time.monotonic() >= self._synced_at + self._sync_s:
             self._sync()
-        if self._incomplete:
+        if self._incomplete and not self._queue:  # else their rows may be yet to come
             self._mark_incomplete()
         if time.monotonic() >= self._cleaned_at + CLEAN_UP_S:
             now = self._started_at + time.monotonic()
@@ -128,9 +138,23 @@ class Writer:
             if not self._store.remove_old(before, self._most_bytes):
                 self._cleaned_at = time.monotonic()
 
+    def _write(self, store: Store, logs: Logs, batch: Sequence[Work]) -> None:
+        """A log may lack what was told since, but not forget what leads to something that is not kept yet."""
+        told = list[Told]()
+        for work in batch:
+            if isinstance(work, Told):
+                told.append(work)
+                continue
+            if work.offset is None:
+                store.write(told)
+                told.clear()
+            logs.write(*work)
+        store.write(told)
+
     def _sync(self) -> None:
-        assert self._store is not None
+        assert self._store is not None and self._logs is not None
         self._store.sync()
+        self._logs.sync()
         self._unsynced = False
         self._synced_at = time.monotonic()
 
@@ -140,10 +164,10 @@ class Writer:
             sessions, self._incomplete = self._incomplete, set()
         self._store.mark_incomplete(sorted(sessions))
 
-    def _forget(self, batch: Sequence[tuple[int, Told]]) -> None:
+    def _forget(self, batch: Sequence[tuple[int, Work]]) -> None:
         with self._changed:
             for _ in batch:
-                self._queue.popleft()
+                self._bytes -= _size(self._queue.popleft()[1])
 
     def _reopen_later(self) -> None:
         """After a failure the file may be another one, or a broken one: it is opened anew."""
@@ -153,9 +177,16 @@ class Writer:
                 self._changed.wait_for(lambda: self._stopping, RETRY_S)
 
     def _close(self) -> None:
+        if self._logs is not None:
+            self._logs.close()
+            self._logs = None
         store, self._store = self._store, None
         if store is not None:
             try:
                 store.close()
             except sqlite3.Error as error:
                 logger.error("the journal cannot be closed: %s", error)
+
+
+def _size(work: Work) -> int:
+    return 0 if isinstance(work, Told) else len(work.data)

@@ -1,153 +1,61 @@
 """The native protocol, version 1: ``/v1/stream`` sends audio, ``/v1/channels/NAME`` reads a channel."""
 
 import asyncio
-import re
-import time
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Annotated, get_args
+import logging
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
 from ..audio.pcm import AudioFormat, UnsupportedAudio
-from ..channel import Cursor, Only, Subscription
-from ..events import Ack, Dropped, Ended, Error, Limits, Started, encode
-from ..hub import Hub, Refused
-from ..segmenter import Endpointing
+from ..channel import Cursor, Only
+from ..events import Ack, Dropped, Ended, EndReason, Limits, Resumed, Started, encode
+from ..hub import Hub, Refused, Slot
+from ..journal import JournalError
+from ..publication import Publication
+from ..replay import follow, of_channel, of_session
 from ..session import Session
-from ..settings import CHANNEL_NAME, Task
-from ..utterance import Configuration
+from .messages import (
+    ClearMessage,
+    Configure,
+    FinishMessage,
+    FlushMessage,
+    GapMessage,
+    Message,
+    Resume,
+    Start,
+    configured,
+    error_of,
+    parse,
+)
+
+logger = logging.getLogger(__name__)
 
 ACK_S = 1.0
 CLOSE_S = 10.0
 """How long a client may take to read what is left when its session has ended."""
 LONGEST_GAP_S = 24 * 3600
 FATAL_CLOSE = 1008
+EVICTED_CLOSE = 4409
 CLOSE_CODES = {"finished": 1000, "engine_failed": 1011}
 """Other ends of a session: going away (1001)."""
 
-Text = Annotated[str, Meta(max_length=2000)]
 
+@dataclass(frozen=True)
+class Opened:
+    """A session that a client has opened, or come back to; ``session`` is None if it has ended."""
 
-class AudioFields(Struct):
-    """What binary frames hold; what is left out is as the settings say."""
-
-    encoding: str | UnsetType = UNSET
-    sample_rate: int | UnsetType = UNSET
-    channels: int | UnsetType = UNSET
-
-
-class EndpointingFields(Struct):
-    """Where utterances end by themselves."""
-
-    silence_ms: Annotated[int, Meta(ge=100, le=10000)] | UnsetType = UNSET
-    max_utterance_s: Annotated[float, Meta(ge=5, le=28)] | UnsetType = UNSET
-
-
-class Choices(Struct):
-    """What ``start`` and ``configure`` have in common."""
-
-    language: str | UnsetType | None = UNSET
-    task: Task | UnsetType = UNSET
-    prompt: Text | UnsetType = UNSET
-    phrases: Annotated[tuple[Text, ...], Meta(max_length=100)] | UnsetType = UNSET
-    words: bool | UnsetType = UNSET
-    partials: bool | UnsetType = UNSET
-    endpointing: EndpointingFields | UnsetType | None = UNSET
-
-
-class Start(Choices, tag="start"):
-    """Opens a session."""
-
-    audio: AudioFields = msgspec.field(default_factory=AudioFields)
-    model: str | None = None
-    channel: Annotated[str, Meta(pattern=CHANNEL_NAME)] | None = None
-    take_over: bool = False
-
-
-class Configure(Choices, tag="configure"):
-    """Holds from the next utterance on."""
-
-
-class FlushMessage(Struct, tag="flush"):
-    """End the utterance now."""
-
-    id: str | int | None = None
-
-
-class ClearMessage(Struct, tag="clear"):
-    """Forget the open utterance."""
-
-
-class GapMessage(Struct, tag="gap"):
-    """The client lost so many sample frames."""
-
-    samples: Annotated[int, Meta(ge=1)]
-
-
-class FinishMessage(Struct, tag="finish"):
-    """No more audio."""
-
-
-class Resume(Struct, tag="resume"):
-    """Go on with a session after the connection was lost."""
-
-    session: str
-    last_seq: int
-    token: str
-
-
-Message = Start | Configure | FlushMessage | ClearMessage | GapMessage | FinishMessage | Resume
-
-TYPES = ", ".join(kind.__struct_config__.tag for kind in get_args(Message))
-"""Of all messages, as they are told to a client."""
-
-_LONE_SURROGATE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
-
-_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
-
-
-def parse(text: str) -> Message:
-    """The message of a text frame. Raises ``Refused`` with ``bad_json``, ``bad_message`` or ``bad_field``."""
-    try:
-        return _decoder.decode(text)
-    except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        field = path.strip(".`").replace("...", "")
-        missing = re.search(r"missing required field `(\w+)`", problem)
-        if missing and not field:
-            field = missing[1]
-        if field == "type":
-            raise Refused("bad_message", f"type: {problem}; it is one of {TYPES}", field) from error
-        if not field:
-            raise Refused("bad_message", problem) from error
-        raise Refused("bad_field", f"{field}: {problem}", field) from error
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
-        problem = "half of a surrogate pair is no text" if _LONE_SURROGATE.search(text) else str(error)
-        raise Refused("bad_json", f"a text frame is a JSON object: {problem}") from error
-
-
-def configured(old: Configuration, default: Configuration, choices: Choices) -> Configuration:
-    """``old`` with what ``choices`` changes; ``default`` completes an ``endpointing`` given in part."""
-    names = ("language", "task", "prompt", "phrases", "words", "partials")
-    changes = {name: value for name in names if (value := getattr(choices, name)) is not UNSET}
-    endpointing = old.endpointing
-    if choices.endpointing is None:
-        endpointing = None
-    elif choices.endpointing is not UNSET:
-        usual = old.endpointing or default.endpointing
-        given = msgspec.structs.asdict(choices.endpointing)
-        chosen = {name: value for name, value in given.items() if value is not UNSET}
-        endpointing = replace(usual, **chosen) if usual else Endpointing(**chosen)
-    return replace(old, endpointing=endpointing, **changes)
-
-
-def error_of(refused: Refused, *, fatal: bool) -> Error:
-    """The ``error`` that tells a refusal."""
-    return Error(refused.code, refused.message, fatal, refused.field)
+    id: str
+    session: Session | None
+    events: AsyncGenerator[Publication, None]
+    """What is to be told."""
+    first: str | bytes = b""
+    """What it has to do first."""
 
 
 class StreamConnection:
@@ -157,20 +65,34 @@ class StreamConnection:
         self._socket = socket
         self._hub = hub
         self._session: Session | None = None
+        self._evicted = asyncio.Event()
+        self._gone = asyncio.Event()
 
     async def serve(self) -> None:
         """From the first message to the close frame."""
         watching = asyncio.create_task(self._watch())
         try:
-            with self._hub.slot():
-                if (opened := await self._open_in_time()) is not None:
-                    self._session, first = opened
-                    await self._run(self._session, first)
+            with self._hub.slot() as slot:
+                opened = await self._open_in_time(slot)
+                if opened is None:
+                    return
+                if opened.session is None:
+                    await self._tell_rest(opened)
+                else:
+                    if opened.session.id not in self._hub.sessions:
+                        self._hub.start(opened.session, slot)
+                    await self._run(opened, opened.session)
         except Refused as refused:
             await self._refuse(refused)
         finally:
+            self._leave()
             watching.cancel()
             await asyncio.wait({watching})
+
+    async def give_up(self) -> None:
+        """Another connection takes over the session: returns when this one takes nothing more to it."""
+        self._evicted.set()
+        await self._gone.wait()
 
     async def _watch(self) -> None:
         """Ends what a client began that is gone without a word."""
@@ -184,9 +106,9 @@ class StreamConnection:
     def _received(self) -> int:
         return self._session.received_frames if self._session else 0
 
-    async def _open_in_time(self) -> tuple[Session, str | bytes] | None:
+    async def _open_in_time(self, slot: Slot) -> Opened | None:
         """As ``_open``, unless the daemon shuts down before the client has said what it wants."""
-        opening = asyncio.create_task(self._open())
+        opening = asyncio.create_task(self._open(slot))
         closing = asyncio.create_task(self._hub.closing.wait())
         try:
             await asyncio.wait({opening, closing}, return_when=asyncio.FIRST_COMPLETED)
@@ -202,8 +124,8 @@ class StreamConnection:
         await self._socket.send(encode(error_of(refused, fatal=True)), text=True)
         await self._socket.close(FATAL_CLOSE, refused.code)
 
-    async def _open(self) -> tuple[Session, str | bytes] | None:
-        """The session of the first good message, and what it has to do first; None if the client left.
+    async def _open(self, slot: Slot) -> Opened | None:
+        """What the first good message opens; None if the client left.
 
         A message that is no ``start`` at all is answered and forgotten. A ``start`` that is refused ends the
         connection: audio that may already be under way must not be taken for something that it is not.
@@ -215,7 +137,7 @@ class StreamConnection:
             if isinstance(message, bytes):
                 if not at_once:
                     raise Refused("bad_message", "audio before `start`")
-                return await self._start(Start()), message
+                return await self._start(slot, Start(), message)
             try:
                 parsed = parse(message)
             except Refused as refused:
@@ -224,16 +146,18 @@ class StreamConnection:
                 await self._socket.send(encode(error_of(refused, fatal=False)), text=True)
                 continue
             if isinstance(parsed, Resume):
-                raise Refused("not_resumable", "sessions of this daemon end with their connection")
+                return await self._resume(parsed)
             if isinstance(parsed, Start):
-                return await self._start(parsed), b""
+                return await self._start(slot, parsed)
             if isinstance(parsed, FinishMessage) or (at_once and isinstance(parsed, FlushMessage)):
-                return await self._start(Start()), message
+                return await self._start(slot, Start(), message)
             misplaced = Refused("bad_message", "the first message is `start`, or audio")
             await self._socket.send(encode(error_of(misplaced, fatal=False)), text=True)
         return None
 
-    async def _start(self, start: Start) -> Session:
+    async def _start(self, slot: Slot, start: Start, first: str | bytes = b"") -> Opened:
+        if slot.refusal is not None:
+            raise slot.refusal
         loaded = self._hub.engine.model.name
         if start.model not in (None, loaded):
             raise Refused("unknown_model", f"model {start.model!r} is not loaded; {loaded} is", "model")
@@ -246,55 +170,109 @@ class StreamConnection:
             raise Refused("unsupported_audio", str(error), f"audio.{error.field}") from error
         defaults = self._hub.defaults
         configuration = configured(defaults, defaults, start)
-        return await self._hub.open(audio, configuration, start.channel, start.take_over)
-
-    async def _run(self, session: Session, first: str | bytes) -> None:
-        """Serves a session until it has ended and its client was told."""
+        session = await self._hub.open(audio, configuration, start.channel, start.take_over)
+        self._hold(session)
         limits, cut = self._hub.settings.limits, session.configuration.endpointing
         told = Limits(limits.frame_bytes, limits.buffer_s, cut.max_utterance_s if cut else None)
         sender = session.attach_sender()
-        session.answer(Started(session.id, "", 0.0, told))
-        self._hub.start(session)
-        sending = asyncio.create_task(self._send(session, sender))
-        receiving = asyncio.create_task(self._receive(session, first))
-        try:
-            await self._hub.ended(session)
-            sender.close()
-            await asyncio.wait({sending}, timeout=CLOSE_S)
-        finally:
-            session.finish("expired")
-            session.channel.unsubscribe(sender)
-            sending.cancel()
-            receiving.cancel()
-            await asyncio.wait({sending, receiving})
-        await self._socket.close(CLOSE_CODES.get(session.end_reason or "", 1001))
+        session.answer(Started(session.id, session.issue_token(), self._hub.departures.resume_for_s, told))
+        return Opened(session.id, session, aiter(sender), first)
 
-    async def _send(self, session: Session, sender: Subscription) -> None:
+    async def _resume(self, resume: Resume) -> Opened:
+        resumption = await self._hub.resume(resume.session, resume.token, resume.last_seq)
+        session = resumption.session
+        if session is not None:
+            self._hold(session)
+        await self._socket.send(encode(Resumed(resumption.frames)), text=True)
+        told = follow(
+            resumption.channel,
+            self._hub.journal,
+            of_session,
+            Cursor(resume.session, resume.last_seq),
+            attached=session.attach_sender if session is not None else None,
+        )
+        return Opened(resume.session, session, told)
+
+    def _hold(self, session: Session) -> None:
+        self._session = session
+        self._hub.departures.hold(session, self)
+
+    async def _run(self, opened: Opened, session: Session) -> None:
+        """Serves a session until it has ended and its client was told, or the client is gone."""
+        sending = asyncio.create_task(self._send(opened))
+        tasks: set[asyncio.Task[Any]] = {
+            sending,
+            asyncio.create_task(self._receive(session, opened.first)),
+            asyncio.create_task(self._acknowledge(session)),
+            asyncio.create_task(self._evicted.wait()),
+            asyncio.create_task(self._hub.ended(session)),
+        }
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if session.end_reason is not None:
+                await asyncio.wait({sending}, timeout=CLOSE_S)
+        finally:
+            await _cancel(tasks)
+            self._leave()
+        if self._evicted.is_set():
+            await self._socket.close(EVICTED_CLOSE, "resumed elsewhere")
+        else:
+            await self._close(opened.id, session.end_reason)
+
+    async def _tell_rest(self, opened: Opened) -> None:
+        """The session has ended while its client was away."""
+        sending = asyncio.create_task(self._send(opened))
+        leaving = asyncio.create_task(ignore_messages(self._socket))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _cancel({sending, leaving})
+        await self._close(opened.id, None if sending.cancelled() else sending.result())
+
+    async def _close(self, session: str, reason: EndReason | None) -> None:
+        await self._socket.close(CLOSE_CODES.get(reason or "", 1001))
+        if reason is not None and self._socket.protocol.close_rcvd is not None:
+            self._hub.departures.told_all(session)
+
+    def _leave(self) -> None:
+        if self._session is not None:
+            self._hub.departures.leave(self._session, self)
+        self._gone.set()
+
+    async def _send(self, opened: Opened) -> EndReason | None:
         """Sends the session's events until its last one. A client that does not read them is closed."""
         try:
-            async for publication in sender:
-                await self._socket.send(publication.json, text=True)
-                match publication.event:
-                    case Ended(session=ended) if ended == session.id:
-                        return
-                    case Dropped():
-                        await self._socket.close(FATAL_CLOSE, "slow")
+            async with aclosing(opened.events) as events:
+                async for publication in events:
+                    await self._socket.send(publication.json, text=True)
+                    match publication.event:
+                        case Ended(session=ended, reason=reason) if ended == opened.id:
+                            return reason
+                        case Dropped():
+                            await self._socket.close(FATAL_CLOSE, "slow")
         except ConnectionClosed:
-            return  # the receiving side ends the session
+            pass  # the client may come back
+        except JournalError as error:
+            logger.error("session %s: %s", opened.id, error)
+        return None
 
     async def _receive(self, session: Session, first: str | bytes) -> None:
-        """Takes what the client sends; a connection that is lost ends the session, after its finals."""
-        acknowledged_at = time.monotonic()
+        """Takes what the client sends, until the connection is lost or closed."""
         try:
             await self._take(session, first)
             async for message in self._socket:
                 await self._take(session, message)
-                if time.monotonic() - acknowledged_at >= ACK_S:
-                    acknowledged_at = time.monotonic()
-                    session.answer(Ack(session.received_frames))
         except ConnectionClosed:
             pass  # lost rather than closed: the same holds
-        session.finish("expired")
+
+    async def _acknowledge(self, session: Session) -> None:
+        """Tells about once a second what the client need not keep."""
+        acknowledged = 0
+        while True:
+            await asyncio.sleep(ACK_S)
+            if (kept := session.kept_frames) != acknowledged:
+                acknowledged = kept
+                session.answer(Ack(kept))
 
     async def _take(self, session: Session, message: str | bytes) -> None:
         if isinstance(message, bytes):
@@ -325,7 +303,7 @@ class StreamConnection:
             case ClearMessage():
                 session.clear()
             case GapMessage(samples=frames):
-                if frames > LONGEST_GAP_S * session.sample_rate:
+                if frames > LONGEST_GAP_S * session.audio.sample_rate:
                     raise Refused("bad_field", "samples: a gap of more than a day", "samples")
                 session.gap(frames)
             case FinishMessage():
@@ -337,24 +315,39 @@ async def read_channel(
 ) -> None:
     """One subscriber at ``/v1/channels/NAME``, until it leaves or is dropped. Raises ``Refused``."""
     channel = hub.channel(name)
-    subscription = channel.subscribe(only, since)
-    leaving = [
-        asyncio.create_task(_ignore_messages(socket)),
-        asyncio.create_task(keep_alive(socket, hub.settings.server.ping_s, hub.settings.server.idle_s)),
-    ]
-    for task in leaving:
-        task.add_done_callback(lambda done: subscription.close())
-    try:
-        async for publication in subscription:
-            await socket.send(publication.json, text=True)
+    with channel.reader():
+        told = follow(channel, hub.journal, of_channel(channel), since, only)
+        tasks: set[asyncio.Task[Any]] = {
+            asyncio.create_task(_tell(socket, told)),
+            asyncio.create_task(ignore_messages(socket)),
+            asyncio.create_task(keep_alive(socket, hub.settings.server.ping_s, hub.settings.server.idle_s)),
+        }
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _cancel(tasks)
         await socket.close()
+
+
+async def _tell(socket: ServerConnection, told: AsyncGenerator[Publication, None]) -> None:
+    """Sends what is told, until there is nothing more or the subscriber has left."""
+    try:
+        async with aclosing(told):
+            async for publication in told:
+                await socket.send(publication.json, text=True)
     except ConnectionClosed:
-        pass  # it left while it was being told something
-    finally:
-        channel.unsubscribe(subscription)
-        for task in leaving:
-            task.cancel()
-        await asyncio.gather(*leaving, return_exceptions=True)
+        pass
+    except JournalError as error:
+        logger.error("%s", error)
+
+
+async def _cancel(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Ends tasks; a failure of one is the program's and is logged."""
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            logger.error("a connection failed", exc_info=result)
 
 
 async def keep_alive(
@@ -377,7 +370,8 @@ async def keep_alive(
         return
 
 
-async def _ignore_messages(socket: ServerConnection) -> None:
-    """Returns when the subscriber has left."""
-    async for _ in socket:
-        pass
+async def ignore_messages(socket: ServerConnection) -> None:
+    """Returns when the client has left."""
+    with suppress(ConnectionClosed):
+        async for _ in socket:
+            pass

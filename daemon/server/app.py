@@ -16,6 +16,8 @@ from ..events import encode
 from ..hub import Hub, Refused, running
 from ..journal import journaling
 from ..protocols import native
+from ..protocols.messages import error_of
+from ..restart import take_up_sessions
 from ..settings import Settings, SettingsError
 from . import http
 from .microphone import capture
@@ -62,6 +64,7 @@ class Daemon:
         async with journaling(self._settings.journal) as journal, running(self._settings, journal) as hub:
             if not await hub.engine.probe():
                 raise EngineNotReady("the model was loaded, but computing with it failed; see the log")
+            await take_up_sessions(hub)
             async with await self._listen(hub) as server:
                 sources = self._start_sources(hub)
                 host, port, *_ = server.sockets[0].getsockname()
@@ -129,7 +132,7 @@ class Daemon:
                 wanted = http.channel_request(target)
                 await native.read_channel(socket, hub, wanted.name, wanted.only, wanted.since)
         except Refused as refused:
-            await socket.send(encode(native.error_of(refused, fatal=True)), text=True)
+            await socket.send(encode(error_of(refused, fatal=True)), text=True)
             await socket.close(BROWSER_CLOSE + http.status_of(refused), refused.code)
         except ConnectionClosed:
             logger.debug("a client left")

@@ -54,7 +54,7 @@ def admit(hub: Hub, request: Request) -> None:
             "forbidden", f"pages of {origin} may not connect: add it to server.origins in the settings"
         )
     path = urlsplit(request.path).path
-    if path == STREAM_PATH and (refusal := hub.refusal()) is not None:
+    if path == STREAM_PATH and (refusal := hub.refusal()) is not None and not hub.may_be_resumed:
         raise refusal
     if path.startswith(CHANNEL_PATH):
         channel_request(request.path)

@@ -30,9 +30,11 @@ async def capture(hub: Hub) -> None:
 
 async def _one_session(hub: Hub, source: Microphone) -> None:
     """Feeds a session until it ends, which it does if the engine fails or another source takes over."""
-    with hub.slot():
+    with hub.slot() as slot:
+        if slot.refusal is not None:
+            raise slot.refusal
         session = await hub.open(AudioFormat(), hub.defaults, hub.settings.microphone.channel)
-        hub.start(session)
+        hub.start(session, slot)
         feeding = asyncio.create_task(feed(session, source))
         try:
             await hub.ended(session)

@@ -48,7 +48,7 @@ async def keep(journal: Journal, events: Sequence[Numbered] = EVENTS) -> None:
             done.set()
 
     for number, event in enumerate(events):
-        journal.keep(Publication(event), (), lambda number=number: then(number))
+        journal.keep(Publication(event), lambda number=number: then(number))
     await done.wait()
     assert confirmed == list(range(len(events)))
 
@@ -74,7 +74,7 @@ async def test_closing_writes_what_waits(chosen: settings.Journal):
     async with journaling(chosen) as opened:
         assert opened is not None
         for event in EVENTS:
-            opened.keep(Publication(event), (), lambda: None)
+            opened.keep(Publication(event), lambda: None)
     assert kept(chosen) == list(range(1, 8))
 
 
