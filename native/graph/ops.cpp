@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "graph/vectorised.h"
+#include "model/scores.h"
 
 namespace stenod {
 
@@ -37,6 +38,29 @@ void bias_gelu_row(float* out, const float* x, const float* bias, int64_t n) {
 STENOD_VECTORISED
 void gelu_row(float* out, const float* x, int64_t n) {
     for (int64_t i = 0; i < n; ++i) out[i] = gelu_value(x[i]);
+}
+
+inline float sigmoid_value(float x) {
+    const float e = exponential(-std::abs(x));
+    return (x < 0 ? e : 1.0f) / (1.0f + e);
+}
+
+STENOD_VECTORISED
+void bias_silu_row(float* out, const float* x, const float* bias, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+        const float sum = x[i] + bias[i];
+        out[i] = sum * sigmoid_value(sum);
+    }
+}
+
+STENOD_VECTORISED
+void bias_glu_row(float* out, const float* x, const float* bias, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] + bias[i]) * sigmoid_value(x[n + i] + bias[n + i]);
+}
+
+STENOD_VECTORISED
+void bias_half_residual_row(float* out, const float* x, const float* bias, const float* residual, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = 0.5f * (x[i] + bias[i]) + residual[i];
 }
 
 STENOD_VECTORISED
@@ -100,6 +124,24 @@ void compute_gelu(ggml_tensor* out, const ggml_tensor* x, int thread, int thread
     for_rows(x, thread, threads, [&](int64_t i) { gelu_row(row(out, i), row(x, i), x->ne[0]); });
 }
 
+void compute_bias_silu(ggml_tensor* out, const ggml_tensor* x, const ggml_tensor* bias, int thread, int threads,
+                       void*) {
+    for_rows(x, thread, threads,
+             [&](int64_t i) { bias_silu_row(row(out, i), row(x, i), row(bias, 0), x->ne[0]); });
+}
+
+void compute_bias_glu(ggml_tensor* out, int thread, int threads, void*) {
+    for_rows(out, thread, threads,
+             [&](int64_t i) { bias_glu_row(row(out, i), row(out->src[0], i), row(out->src[1], 0), out->ne[0]); });
+}
+
+void compute_bias_half_residual(ggml_tensor* out, const ggml_tensor* x, const ggml_tensor* bias,
+                                const ggml_tensor* residual, int thread, int threads, void*) {
+    for_rows(x, thread, threads, [&](int64_t i) {
+        bias_half_residual_row(row(out, i), row(x, i), row(bias, 0), row(residual, i), x->ne[0]);
+    });
+}
+
 void compute_add_bias(ggml_tensor* out, const ggml_tensor* x, const ggml_tensor* bias, int thread, int threads,
                       void*) {
     for_rows(x, thread, threads,
@@ -125,6 +167,20 @@ ggml_tensor* bias_gelu(ggml_context* context, ggml_tensor* x, ggml_tensor* bias)
 
 ggml_tensor* gelu(ggml_context* context, ggml_tensor* x) {
     return ggml_map_custom1_inplace(context, x, compute_gelu, GGML_N_TASKS_MAX, nullptr);
+}
+
+ggml_tensor* bias_silu(ggml_context* context, ggml_tensor* x, ggml_tensor* bias) {
+    return ggml_map_custom2_inplace(context, x, bias, compute_bias_silu, GGML_N_TASKS_MAX, nullptr);
+}
+
+ggml_tensor* bias_glu(ggml_context* context, ggml_tensor* x, ggml_tensor* bias) {
+    ggml_tensor* arguments[] = {x, bias};
+    return ggml_custom_4d(context, GGML_TYPE_F32, x->ne[0] / 2, x->ne[1], 1, 1, arguments, 2, compute_bias_glu,
+                          GGML_N_TASKS_MAX, nullptr);
+}
+
+ggml_tensor* bias_half_residual(ggml_context* context, ggml_tensor* x, ggml_tensor* bias, ggml_tensor* residual) {
+    return ggml_map_custom3_inplace(context, x, bias, residual, compute_bias_half_residual, GGML_N_TASKS_MAX, nullptr);
 }
 
 ggml_tensor* bias_residual(ggml_context* context, ggml_tensor* x, ggml_tensor* bias, ggml_tensor* residual) {

@@ -13,6 +13,15 @@ ggml_tensor* bias_gelu(ggml_context* context, ggml_tensor* x, ggml_tensor* bias)
 /// GELU(x), likewise. Overwrites x.
 ggml_tensor* gelu(ggml_context* context, ggml_tensor* x);
 
+/// SiLU(x + bias), `bias` along the first dimension. Overwrites x.
+ggml_tensor* bias_silu(ggml_context* context, ggml_tensor* x, ggml_tensor* bias);
+
+/// The gated linear unit of x + bias: of the first dimension, the first half times the sigmoid of the second half.
+ggml_tensor* bias_glu(ggml_context* context, ggml_tensor* x, ggml_tensor* bias);
+
+/// (x + bias) / 2 + residual, `bias` along the first dimension. Overwrites x.
+ggml_tensor* bias_half_residual(ggml_context* context, ggml_tensor* x, ggml_tensor* bias, ggml_tensor* residual);
+
 /// x + bias + residual, `bias` along the first dimension. Overwrites x.
 ggml_tensor* bias_residual(ggml_context* context, ggml_tensor* x, ggml_tensor* bias, ggml_tensor* residual);
 

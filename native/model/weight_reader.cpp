@@ -44,6 +44,26 @@ ggml_tensor* WeightReader::matrix(const std::string& name, int64_t in, int64_t o
     return tensor;
 }
 
+ggml_tensor* WeightReader::stacked(const std::vector<std::string>& names, int64_t in, int64_t out) {
+    std::vector<const TensorInfo*> infos;
+    for (const std::string& name : names) {
+        infos.push_back(&checked(name, {in, out}));
+        if (infos.back()->type != infos.front()->type || in % ggml_blck_size(infos.back()->type) != 0) {
+            file_.fail("tensors " + names.front() + " and " + name + " are not of one type, with rows of whole blocks");
+        }
+    }
+    ggml_tensor* tensor =
+        ggml_new_tensor_2d(context_, infos.front()->type, in, out * static_cast<int64_t>(names.size()));
+    declared_.emplace_back(tensor, [this, infos](ggml_tensor* to) {
+        char* data = static_cast<char*>(to->data);
+        for (const TensorInfo* info : infos) {
+            file_.read_tensor(info->name, data, info->bytes);
+            data += info->bytes;
+        }
+    });
+    return tensor;
+}
+
 ggml_tensor* WeightReader::vector(const std::string& name, int64_t n, int64_t length) {
     return computed({length}, floats(name, {n}));
 }

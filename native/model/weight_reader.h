@@ -28,6 +28,9 @@ public:
         return matrix(name, in, out, padded(out));
     }
 
+    /// Several matrices [in, out] of one type as one, [in, names * out].
+    ggml_tensor* stacked(const std::vector<std::string>& names, int64_t in, int64_t out);
+
     /// [n], as f32.
     ggml_tensor* vector(const std::string& name, int64_t n) { return vector(name, n, n); }
     ggml_tensor* padded_vector(const std::string& name, int64_t n) { return vector(name, n, padded(n)); }

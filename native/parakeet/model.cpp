@@ -141,13 +141,14 @@ public:
         ConformerBlock block;
         block.first = feed_forward(prefix, "1");
         block.attention_norm = norm(prefix + "norm_attn");
-        block.query = linear(prefix + "attn.linear_q", width, width);
-        block.key = linear(prefix + "attn.linear_k", width, width);
-        block.value = linear(prefix + "attn.linear_v", width, width);
-        block.attention_out = linear(prefix + "attn.linear_out", width, width);
-        block.position = weights_.matrix(prefix + "attn.linear_pos.weight", width, width);
-        block.bias_u = position_bias(prefix + "attn.pos_bias_u");
-        block.bias_v = position_bias(prefix + "attn.pos_bias_v");
+        const std::string attention = prefix + "attn.";
+        block.query_key_value = weights_.stacked(
+            {attention + "linear_q.weight", attention + "linear_k.weight", attention + "linear_v.weight"}, width, width);
+        block.position = weights_.matrix(attention + "linear_pos.weight", width, width);
+        block.bias_u = query_bias(attention, "pos_bias_u");
+        block.bias_v = query_bias(attention, "pos_bias_v");
+        block.value_bias = bias(attention + "linear_v", width);
+        block.attention_out = linear(attention + "linear_out", width, width);
         block.convolution_norm = norm(prefix + "norm_conv");
         block.expand = linear(prefix + "conv.pointwise1", width, 2 * width);
         depthwise(prefix + "conv.", block);
@@ -158,8 +159,18 @@ public:
     }
 
 private:
-    ggml_tensor* position_bias(const std::string& name) {
-        return weights_.computed({size_.width}, weights_.floats(name, {size_.head_width(), size_.heads}));
+    std::function<std::vector<float>()> bias_values(const std::string& name) {
+        const auto width = static_cast<size_t>(size_.width);
+        if (!biases_) return [width] { return std::vector<float>(width); };
+        return weights_.floats(name + ".bias", {size_.width});
+    }
+    ggml_tensor* query_bias(const std::string& attention, const std::string& name) {
+        const auto position = weights_.floats(attention + name, {size_.head_width(), size_.heads});
+        return weights_.computed({size_.width}, [position, query = bias_values(attention + "linear_q")] {
+            std::vector<float> sum = position(), bias = query();
+            for (size_t i = 0; i < sum.size(); ++i) sum[i] += bias[i];
+            return sum;
+        });
     }
     void depthwise(const std::string& prefix, ConformerBlock& block) {
         const std::string name = prefix + "depthwise";
@@ -188,8 +199,7 @@ private:
             return values;
         });
         const auto shift = channels(norm + ".bias"), mean = channels(norm + ".running_mean");
-        const auto before = biases_ ? channels(name + ".bias") : [width] { return std::vector<float>(width); };
-        block.depthwise_bias = weights_.computed({size_.width}, [=] {
+        block.depthwise_bias = weights_.computed({size_.width}, [=, before = bias_values(name)] {
             std::vector<float> values = before();
             const std::vector<float> scale = scales(), means = mean(), shifts = shift();
             for (size_t i = 0; i < width; ++i) values[i] = (values[i] - means[i]) * scale[i] + shifts[i];

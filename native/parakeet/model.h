@@ -56,9 +56,13 @@ struct ConformerBlock {
     FeedForward first;
 
     Norm attention_norm;
-    Linear query, key, value, attention_out;
-    ggml_tensor* position = nullptr;  ///< [width, width]
-    ggml_tensor *bias_u = nullptr, *bias_v = nullptr;  ///< [width]: heads, one after the other
+    ggml_tensor* query_key_value = nullptr;  ///< [width, 3 * width]
+    ggml_tensor* position = nullptr;         ///< [width, width]
+    /// What is added to queries that look for content, and for positions: [width], with the query's own bias folded in.
+    /// A bias of the keys is left out, as softmax does not see it.
+    ggml_tensor *bias_u = nullptr, *bias_v = nullptr;
+    ggml_tensor* value_bias = nullptr;  ///< [width]
+    Linear attention_out;
 
     Norm convolution_norm;
     Linear expand;  ///< pointwise, [width, 2 * width]
