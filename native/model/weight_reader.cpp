@@ -37,7 +37,7 @@ const TensorInfo& WeightReader::checked(const std::string& name, const std::vect
 
 ggml_tensor* WeightReader::matrix(const std::string& name, int64_t in, int64_t out, int64_t rows) {
     const TensorInfo& info = checked(name, {in, out});
-    // A matrix of one column may have its dimensions of 1 first: then its rows would not be blocks of its type.
+    // Where dimensions of 1 come first, the rows are not those that the file was checked for.
     if (in % ggml_blck_size(info.type) != 0) file_.fail("tensor " + name + " has rows that are not whole blocks");
     ggml_tensor* tensor = ggml_new_tensor_2d(context_, info.type, in, rows);
     declared_.emplace_back(tensor, [this, name, &info](ggml_tensor* to) { file_.read_tensor(name, to->data, info.bytes); });

@@ -3,16 +3,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "errors.h"
+
 namespace stenod::parakeet {
 
 namespace {
 
 constexpr int64_t kSpareRows = 64;  // how rarely what is kept is moved to the front
 
+AttentionContext checked(AttentionContext context) {
+    if (context.left < 0 || context.right < 0) throw BadArgument("context: an encoder's cache needs a limited one");
+    return context;
+}
+
 }  // namespace
 
 EncoderCache::EncoderCache(const Model& model, AttentionContext context)
-    : model_(model), context_(context), kept_(context.left / chunk() * chunk()) {
+    : model_(model), context_(checked(context)), kept_(context.left / chunk() * chunk()) {
     const auto blocks = static_cast<size_t>(model.encoder.blocks);
     const auto inputs = static_cast<size_t>((model.encoder.kernel - 1) * model.encoder.width);
     keys_.resize(blocks);

@@ -17,7 +17,7 @@ struct FrameRange {
 /// vain is simply written again.
 class EncoderCache {
 public:
-    /// `context`: one of the model's. `model` must outlive the cache.
+    /// `context`: limited on both sides, else BadArgument. `model` must outlive the cache.
     EncoderCache(const Model& model, AttentionContext context);
 
     /// Frames encoded so far.

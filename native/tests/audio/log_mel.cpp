@@ -135,6 +135,81 @@ TEST_CASE("dropping old frames changes no later window and no index") {
     CHECK(window(stream, 0, 120) == window(whole, 0, 120));
 }
 
+namespace {
+
+/// NeMo's convention, with filters that let single bins through.
+const MelSpectrogram& nemo_spectrogram() {
+    static const MelSpectrogram instance = [] {
+        MelParameters parameters;
+        parameters.convention = MelParameters::Convention::nemo;
+        parameters.n_fft = 512;
+        parameters.pre_emphasis = 0.97f;
+        parameters.mel_bands = 257;
+        parameters.filters.resize(257 * 257);
+        for (size_t i = 0; i < 257; ++i) parameters.filters[i * 257 + i] = 1;
+        return MelSpectrogram(parameters);
+    }();
+    return instance;
+}
+
+/// The definition, in double precision: one frame of audio that begins with sample 0 and ends with the last.
+std::vector<float> defined_frame(const std::vector<float>& samples, size_t frame) {
+    constexpr double pi = 3.14159265358979323846;
+    std::vector<double> signal(512);
+    for (size_t i = 0; i < 400; ++i) {
+        const auto index = static_cast<std::ptrdiff_t>(frame * 160 + i) - 200;
+        if (index < 0 || index >= static_cast<std::ptrdiff_t>(samples.size())) continue;
+        const double before = index > 0 ? samples[static_cast<size_t>(index - 1)] : 0.0;
+        const double emphasised = samples[static_cast<size_t>(index)] - 0.97 * before;
+        signal[56 + i] = emphasised * (0.5 - 0.5 * std::cos(2 * pi * static_cast<double>(i) / 399));
+    }
+    std::vector<float> values;
+    for (size_t bin = 0; bin < 257; ++bin) {
+        double real = 0, imaginary = 0;
+        for (size_t i = 0; i < 512; ++i) {
+            const double angle = 2 * pi * static_cast<double>(bin * i % 512) / 512;
+            real += signal[i] * std::cos(angle);
+            imaginary += signal[i] * std::sin(angle);
+        }
+        values.push_back(static_cast<float>(std::log(real * real + imaginary * imaginary + std::pow(2.0, -24))));
+    }
+    return values;
+}
+
+}  // namespace
+
+TEST_CASE("frames in NeMo's convention are as defined, however the audio was cut") {
+    const std::vector<float> samples = first_samples(3210);
+    for (const size_t piece : {samples.size(), size_t{1}, size_t{170}}) {
+        LogMelStream stream(nemo_spectrogram());
+        for (size_t begin = 0; begin < samples.size(); begin += piece)
+            stream.push(&samples[begin], std::min(piece, samples.size() - begin));
+        std::vector<float> frames(20 * 257);
+        stream.copy_frames(0, 20, frames.data());
+        for (size_t i = 0; i < 20; ++i) {
+            const auto begin = frames.begin() + static_cast<std::ptrdiff_t>(i * 257);
+            CHECK(greatest_difference({begin, begin + 257}, defined_frame(samples, i)) < 1e-3);
+        }
+        CHECK(stream.frames() == 19);  // the last one hears what is not there
+        stream.drop_before(10);
+        CHECK_THROWS_AS(stream.copy_frames(9, 1, frames.data()), BadArgument);
+        CHECK_THROWS_AS(stream.truncate(3000), BadArgument);
+    }
+}
+
+TEST_CASE("normalised bands have mean 0 and deviation 1") {
+    std::vector<float> frames = {1, 5, 2, 5, 3, 5, 4, 5};
+    normalise_bands(frames.data(), 4, 2);
+    const float deviation = std::sqrt(5.0f / 3.0f);
+    for (size_t i = 0; i < 4; ++i) {
+        CHECK(frames[2 * i] == doctest::Approx((static_cast<float>(i) - 1.5f) / deviation).epsilon(1e-4));
+        CHECK(frames[2 * i + 1] == 0.0f);
+    }
+    std::vector<float> single = {7, -3};
+    normalise_bands(single.data(), 1, 2);
+    CHECK(single == std::vector<float>{0, 0});
+}
+
 TEST_CASE("parameters that do not fit each other are refused") {
     MelParameters parameters;
     parameters.mel_bands = 2;
