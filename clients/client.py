@@ -1,4 +1,4 @@
-"""An async client of the native protocol.
+"""An async client of the native protocol, which comes back by itself when its connection is lost.
 
     async with send("ws://127.0.0.1:8790", sample_rate=16000, channel="talk") as sender:
         await sender.audio(pcm)
@@ -9,60 +9,210 @@
     async for event in follow("ws://127.0.0.1:8790", "talk"):
         print(event)
 
-Events are the structs of ``stenod.events``.
+Events are the structs of ``stenod.events``. Each numbered one is told once, in order, without a hole, also
+over lost connections and restarts of the daemon.
 """
 
+import asyncio
 import json
+import logging
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urlencode
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosedError
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from .. import events
+from .backoff import Backoff
+from .outbox import Outbox
+
+logger = logging.getLogger(__name__)
+
+COME_BACK_FOR_S = 120.0
+"""How long a connection is tried again, unless the daemon says otherwise."""
+MOST_EVENTS = 10_000
+"""Events that may wait to be read; beyond, the daemon has to wait."""
+
+_SAMPLE_BYTES = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}
+
+
+class ConnectionLost(ConnectionError):
+    """The daemon could not be reached again in time, or has forgotten the session."""
 
 
 class Sender:
     """An open session. Send audio and read its events, at the same time; get one from ``send``."""
 
-    def __init__(self, socket: ClientConnection) -> None:
-        self._socket = socket
+    def __init__(self, url: str, headers: dict[str, str], start: dict[str, Any], outbox: Outbox) -> None:
+        self._url = url
+        self._headers = headers
+        self._start = start
+        self._outbox = outbox
+        self._started: events.Started | None = None
+        self._last_seq = 0
+        self._flushes: dict[str, str | int | None] = {}
+        """By the names they have on the wire, those that are not answered yet."""
+        self._flushed = 0
+        self._events: deque[events.AnyEvent] = deque()
+        self._over: BaseException | bool = False
+        """True, or why, once nothing more is told."""
+        self._refused = False
+        """Whether a fatal error was told."""
+        self._changed = asyncio.Event()
 
     async def audio(self, pcm: bytes) -> None:
-        """Sends audio as declared, of any length. Waits while the daemon holds back."""
-        await self._socket.send(pcm)
+        """Sends audio as declared, of any length. Waits while too much is not acknowledged yet."""
+        self._outbox.put_audio(pcm)
+        self._change()
+        while self._outbox.full and not self._over:
+            await self._wait()
 
     async def configure(self, **choices: Any) -> None:
         """Changes ``language``, ``task``, ``prompt``, ... from the next utterance on."""
-        await self._message("configure", **choices)
+        self._say("configure", **choices)
 
     async def flush(self, flush_id: str | int | None = None) -> None:
         """Ends the utterance; ``flushed`` follows its final."""
-        await self._message("flush", id=flush_id)
+        self._flushed += 1
+        name = f"flush {self._flushed}"
+        self._flushes[name] = flush_id
+        self._say("flush", id=name)
 
     async def clear(self) -> None:
         """Forgets the open utterance."""
-        await self._message("clear")
+        self._say("clear")
 
     async def gap(self, samples: int) -> None:
         """Tells that so many sample frames were lost."""
-        await self._message("gap", samples=samples)
+        self._say("gap", samples=samples)
 
     async def finish(self) -> None:
         """No more audio: the events up to ``ended`` follow."""
-        await self._message("finish")
+        self._say("finish")
 
-    def __aiter__(self) -> AsyncIterator[events.AnyEvent]:
-        """The session's events, until the daemon closes the connection.
+    async def __aiter__(self) -> AsyncIterator[events.AnyEvent]:
+        """The session's events up to ``ended``, or to a fatal ``error``. Raises ``ConnectionLost``."""
+        while True:
+            while self._events:
+                yield self._events.popleft()
+                self._change()
+            if isinstance(self._over, BaseException):
+                raise self._over
+            if self._over:
+                return
+            await self._wait()
 
-        Raises ``websockets.exceptions.ConnectionClosedError`` if the connection is lost.
-        """
-        return _events(self._socket)
+    async def run(self, socket: ClientConnection) -> None:
+        """Keeps a connection, beginning with ``socket``, until the session is over."""
+        try:
+            await self._keep_connection(socket)
+            self._over = True
+        except BaseException as error:
+            self._over = error
+            raise
+        finally:
+            self._change()
 
-    async def _message(self, kind: str, **fields: Any) -> None:
-        await self._socket.send(json.dumps({"type": kind, **fields}))
+    async def _keep_connection(self, first: ClientConnection) -> None:
+        backoff = Backoff(COME_BACK_FOR_S)
+        socket: ClientConnection | None = first
+        while True:
+            try:
+                if socket is None:
+                    socket = await _connect(f"{self._url}/v1/stream", self._headers)
+                async with socket:
+                    if await self._talk(socket, backoff):
+                        return
+            except ConnectionLost:
+                raise
+            except (OSError, InvalidHandshake, ConnectionClosed) as error:
+                logger.info("the connection was lost: %s", error)
+            if self._refused:
+                return
+            socket = None
+            if (wait_s := backoff.next_wait_s()) is None:
+                raise ConnectionLost(f"{self._url}: the daemon could not be reached again")
+            await asyncio.sleep(wait_s)
+
+    async def _talk(self, socket: ClientConnection, backoff: Backoff) -> bool:
+        """One connection; True if the session is over."""
+        if self._started is None:
+            self._outbox.rewind(0)
+            await socket.send(json.dumps(self._start))
+            pumping = asyncio.create_task(self._pump(socket))
+        else:
+            await self._resume(socket, self._started)
+            backoff.connected()
+            pumping = asyncio.create_task(self._pump(socket))
+        try:
+            async for message in socket:
+                event = events.decode(message)
+                if self._take(event):
+                    return True
+                backoff.connected()
+                while len(self._events) >= MOST_EVENTS:
+                    await self._wait()
+            return False
+        finally:
+            pumping.cancel()
+            await asyncio.wait({pumping})
+
+    async def _resume(self, socket: ClientConnection, started: events.Started) -> None:
+        message = {"session": started.session, "token": started.token, "last_seq": self._last_seq}
+        await socket.send(json.dumps({"type": "resume", **message}))
+        match events.decode(await socket.recv()):
+            case events.Resumed(received_samples=frames):
+                self._outbox.rewind(frames)
+            case events.Error(code="not_resumable", message=why):
+                raise ConnectionLost(f"{self._url}: the session is lost: {why}")
+            case other:
+                raise ConnectionResetError(f"{self._url}: cannot come back now: {other}")
+
+    async def _pump(self, socket: ClientConnection) -> None:
+        try:
+            while True:
+                while (payload := self._outbox.next()) is not None:
+                    await socket.send(payload)
+                await self._wait()
+        except ConnectionClosed:
+            pass  # who reads notices too
+
+    def _take(self, event: events.AnyEvent) -> bool:
+        """Deals with what is told; True: it was the last."""
+        match event:
+            case events.Started():
+                self._started = event
+            case events.Ack(received_samples=frames):
+                self._outbox.acknowledge(frames)
+            case events.Numbered(seq=seq) if seq <= self._last_seq:
+                return False
+            case events.Numbered(seq=seq):
+                self._last_seq = seq
+            case events.Flushed(id=str(name)) if name in self._flushes:
+                event = events.Flushed(self._flushes.pop(name))
+            case events.Flushed():
+                return False
+            case events.Partial() if self._events and isinstance(self._events[-1], events.Partial):
+                self._events.pop()
+        self._events.append(event)
+        self._change()
+        if isinstance(event, events.Error) and event.fatal:
+            self._refused = True
+        return isinstance(event, events.Ended)
+
+    def _say(self, kind: str, **fields: Any) -> None:
+        self._outbox.put_message(kind, **fields)
+        self._change()
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _wait(self) -> None:
+        await self._changed.wait()
 
 
 @asynccontextmanager
@@ -72,37 +222,80 @@ async def send(
     encoding: str = "s16le",
     sample_rate: int = 16000,
     channels: int = 1,
+    buffer_s: float = 60.0,
+    token: str | None = None,
     **start: Any,
 ) -> AsyncIterator[Sender]:
     """Opens a session at the daemon ``url``; ``start`` holds further fields of the ``start`` message.
 
-    A session that is refused tells so as an ``error`` event. Raises ``OSError`` where no daemon answers and
-    ``websockets.exceptions.InvalidStatus`` where it is full.
+    ``buffer_s``: seconds of audio that are kept until they are acknowledged; ``token``: where the daemon asks
+    for one. A session that is refused tells so as an ``error`` event. Raises ``OSError`` where no daemon
+    answers at first, and ``websockets.exceptions.InvalidStatus`` where it is full.
     """
     audio = {"encoding": encoding, "sample_rate": sample_rate, "channels": channels}
-    async with connect(f"{url}/v1/stream", compression=None) as socket:
-        await socket.send(json.dumps({"type": "start", "audio": audio, **start}))
-        yield Sender(socket)
+    frame_bytes = _SAMPLE_BYTES.get(encoding, 1) * channels
+    outbox = Outbox(frame_bytes, round(buffer_s * sample_rate * frame_bytes))
+    headers = _authorization(token)
+    socket = await _connect(f"{url}/v1/stream", headers)
+    sender = Sender(url, headers, {"type": "start", "audio": audio, **start}, outbox)
+    running = asyncio.create_task(sender.run(socket))
+    try:
+        yield sender
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)  # what failed is told to who reads the events
 
 
 async def follow(
-    url: str, channel: str, *, only: str | None = None, since: str | None = None
+    url: str,
+    channel: str,
+    *,
+    only: str | None = None,
+    since: str | None = None,
+    token: str | None = None,
+    come_back_for_s: float = COME_BACK_FOR_S,
 ) -> AsyncIterator[events.AnyEvent]:
-    """The events of a channel, from a snapshot or a cursor on, until the daemon drops us.
+    """The events of a channel, from a snapshot or a cursor on, for ever.
 
-    Raises as ``send`` and its iteration do.
+    When the connection is lost, or the daemon drops us, it goes on behind the last numbered event. Raises
+    ``OSError`` and ``websockets.exceptions.InvalidStatus`` as ``send`` does, and ``ConnectionLost`` when the
+    daemon cannot be reached for ``come_back_for_s`` seconds.
     """
-    query = urlencode({key: value for key, value in (("only", only), ("since", since)) if value is not None})
-    async with connect(f"{url}/v1/channels/{channel}?{query}", compression=None) as socket:
-        async for event in _events(socket):
-            yield event
+    backoff = Backoff(come_back_for_s)
+    connected_once = False
+    while True:
+        chosen = {"only": only, "since": since}
+        query = urlencode({key: value for key, value in chosen.items() if value is not None})
+        try:
+            async with await _connect(
+                f"{url}/v1/channels/{channel}?{query}", _authorization(token)
+            ) as socket:
+                connected_once = True
+                async for message in socket:
+                    backoff.connected()
+                    event = events.decode(message)
+                    if isinstance(event, events.Numbered):
+                        since = f"{event.session}:{event.seq}"
+                    elif isinstance(event, events.Snapshot):
+                        since = event.cursor
+                    if not isinstance(event, events.Dropped):
+                        yield event
+        except (OSError, InvalidHandshake, ConnectionClosed) as error:
+            if not connected_once:
+                raise
+            logger.info("the connection was lost: %s", error)
+        if (wait_s := backoff.next_wait_s()) is None:
+            _give_up(url)
+        await asyncio.sleep(wait_s)
 
 
-async def _events(socket: ClientConnection) -> AsyncIterator[events.AnyEvent]:
-    try:
-        async for message in socket:
-            yield events.decode(message)
-    except ConnectionClosedError as error:
-        if error.rcvd is None:
-            raise
-        # The daemon closed it, for a reason that its last event told.
+def _give_up(url: str) -> NoReturn:
+    raise ConnectionLost(f"{url}: the daemon could not be reached again")
+
+
+def _authorization(token: str | None) -> dict[str, str]:
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+
+async def _connect(url: str, headers: dict[str, str]) -> ClientConnection:
+    return await connect(url, compression=None, additional_headers=headers)

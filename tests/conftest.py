@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import pytest_asyncio
@@ -13,6 +14,7 @@ from stenod._native import Model
 from stenod.engine import Engine
 from stenod.hub import Hub
 from stenod.models import resolve
+from stenod.overload import LADDER, Ladder
 from stenod.server.app import Daemon
 from stenod.settings import load
 
@@ -20,6 +22,15 @@ from .streams import hub_on
 
 os.environ["STENOD_JOURNAL__ENABLED"] = "false"
 """Nothing that tests say is kept, but where a test asks for it."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seeds", type=int, default=3, help="how many runs each test in tests/faults makes")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(metafunc.config.getoption("--seeds")))
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +55,10 @@ async def hub(engine: Engine) -> AsyncIterator[Hub]:
 
 @pytest.fixture(scope="session")
 def daemon(model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a daemon that runs in a thread of this process, and keeps a journal."""
+    """The address of a daemon that runs in a thread of this process, and keeps a journal.
+
+    It never sheds load, so that what it tells does not depend on how busy the machine is.
+    """
     journal = {"enabled": True, "folder": tmp_path_factory.mktemp("journal")}
     engine = {"model": str(model_path), "threads": 1}
     address: Future[str] = Future()
@@ -57,7 +71,10 @@ def daemon(model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         await running.run(address.set_result)
 
     stopping = threading.Event()
-    with ThreadPoolExecutor(1) as executor:
+    with (
+        ThreadPoolExecutor(1) as executor,
+        patch("stenod.scheduler.Ladder", lambda: Ladder(LADDER[:1])),
+    ):
         done = executor.submit(asyncio.run, run())
         wait({address, done}, return_when=FIRST_COMPLETED)
         try:

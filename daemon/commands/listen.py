@@ -8,11 +8,11 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 
-from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.exceptions import InvalidHandshake
 
 from ..audio.microphone import Back, Item, Lost, Microphone, Overflow, Sound
 from ..audio.pcm import AudioFormat
-from ..clients import Sender, send
+from ..clients import ConnectionLost, Sender, send
 from ..events import Ended, Error
 from ..hub import running
 from ..server.app import AddressError
@@ -71,8 +71,8 @@ async def _through_daemon(
             await showing
     except InvalidHandshake as error:
         raise AddressError(f"{url}: what answers there is no daemon with room for us ({error})") from error
-    except ConnectionClosed as error:
-        raise AddressError(f"{url}: the daemon closed the connection ({error})") from error
+    except ConnectionLost as error:
+        raise AddressError(str(error)) from error
 
 
 async def _show(sender: Sender, text: LiveText) -> None:
