@@ -5,22 +5,24 @@ import logging
 import sys
 from importlib.metadata import version
 
+from .access import AccessError
 from .audio.files import AudioFileError
 from .audio.microphone import NoMicrophone
-from .commands import devices, history, listen, models, serve, transcribe
+from .commands import devices, history, listen, models, serve, tokens, transcribe
 from .journal import JournalError
 from .models import ModelError, NotWritten
 from .server.app import AddressError, EngineNotReady
 from .settings import SettingsError
 from .standard_output import OutputError, discard_standard_output
 
-COMMANDS = (serve, listen, transcribe, history, devices, models)
+COMMANDS = (serve, listen, transcribe, history, tokens, devices, models)
 
 EXIT_CODES: dict[type[Exception], int] = {
     OutputError: 1,
     NotWritten: 1,
     SettingsError: 2,
     JournalError: 2,
+    AccessError: 2,
     ModelError: 3,
     EngineNotReady: 3,
     AudioFileError: 4,

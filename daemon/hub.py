@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import NamedTuple
@@ -42,8 +43,9 @@ class Refused(Exception):
 class Slot:
     """A place among the sessions; ``refusal`` says why no session can be opened in it, if none can."""
 
-    def __init__(self, refusal: Refused | None) -> None:
+    def __init__(self, refusal: Refused | None, client: str | None) -> None:
         self.refusal = refusal
+        self.client = client
         self.held = True
 
 
@@ -73,6 +75,8 @@ class Hub:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._slots = 0
         self._resuming = 0
+        self._clients: Counter[str] = Counter()
+        """Sessions, and those that may become one, of each client that is counted."""
         self.departures = Departures(settings.server.resume_for_s)
         scheduler.on_overload = self._tell_overload
         if journal is not None:
@@ -91,8 +95,8 @@ class Hub:
             partials=chosen.partials,
         )
 
-    def refusal(self) -> Refused | None:
-        """Why no further session can be opened now; None if one can."""
+    def refusal(self, client: str | None = None) -> Refused | None:
+        """Why no further session can be opened now, by this client; None if one can."""
         if self.closing.is_set():
             return Refused("shutting_down", "the daemon is shutting down: try again later")
         if not self.scheduler.running:
@@ -100,6 +104,9 @@ class Hub:
         if self._slots + len(self.sessions) >= self.settings.limits.sessions:
             taken = self.settings.limits.sessions
             return Refused("too_many_sessions", f"all {taken} sessions are taken: try again later")
+        most = self.settings.limits.client_sessions
+        if client is not None and most and self._clients[client] >= most:
+            return Refused("too_many_sessions", f"you have {most} sessions already: finish one first")
         if self.scheduler.ladder.rung.refusing:
             return Refused("too_many_sessions", "the machine cannot keep up with one more: try again later")
         return None
@@ -110,12 +117,12 @@ class Hub:
         return not self.closing.is_set() and self._resuming < self.departures.count
 
     @contextmanager
-    def slot(self) -> Iterator["Slot"]:
-        """Room for one session, until it is started or its source is gone.
+    def slot(self, client: str | None = None) -> Iterator["Slot"]:
+        """Room for one session of a client, until it is started or its source is gone.
 
         Raises ``Refused`` if no session can be opened, nor one be resumed.
         """
-        slot = Slot(self.refusal())
+        slot = Slot(self.refusal(client), client)
         if slot.refusal is not None and not self.may_be_resumed:
             raise slot.refusal
         self._hold(slot, 1)
@@ -125,10 +132,17 @@ class Hub:
             self._release(slot)
 
     def _hold(self, slot: "Slot", count: int) -> None:
+        self._count(slot.client, count)
         if slot.refusal is None:
             self._slots += count
         else:
             self._resuming += count
+
+    def _count(self, client: str | None, count: int) -> None:
+        if client is not None:
+            self._clients[client] += count
+            if not self._clients[client]:
+                del self._clients[client]
 
     def _release(self, slot: "Slot") -> None:
         if slot.held:
@@ -238,12 +252,14 @@ class Hub:
 
     def start(self, session: Session, slot: "Slot | None" = None) -> None:
         """Lets an opened session run; it takes the ``slot``'s place."""
+        client = slot.client if slot is not None else None
         if slot is not None:
             self._release(slot)
+        self._count(client, 1)
         self.sessions[session.id] = session
         task = asyncio.create_task(session.run(), name=f"session {session.id}")
         self._tasks[session.id] = task
-        task.add_done_callback(lambda done: self._forget(session, done))
+        task.add_done_callback(lambda done: self._forget(session, client, done))
         if self.journal is not None and self.journal.failed:
             session.warn("journal_failed", NOT_KEPT)
 
@@ -282,7 +298,8 @@ class Hub:
         for channel in self.channels.values():
             channel.drop_subscribers()
 
-    def _forget(self, session: Session, task: asyncio.Task[None]) -> None:
+    def _forget(self, session: Session, client: str | None, task: asyncio.Task[None]) -> None:
+        self._count(client, -1)
         del self.sessions[session.id], self._tasks[session.id]
         session.channel.source = None
         self.departures.ended(session)

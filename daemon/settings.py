@@ -50,6 +50,12 @@ class Server(Section):
     """Listen on an address other machines can reach, although there is no authentication."""
     origins: tuple[str, ...] = ()
     """Browser origins that may connect, besides the daemon's own."""
+    tokens: Path | None = None
+    """The file of those who may connect (`stenod tokens`); None: everybody may."""
+    tls_certificate: Path | None = None
+    """PEM file with the certificate and those above it; None: connections are not encrypted."""
+    tls_key: Path | None = None
+    """PEM file with its key."""
     ping_s: Annotated[float, Field(gt=0)] = 20.0
     idle_s: Annotated[float, Field(gt=0)] = 300.0
     """A client that answers no ping for this long is gone."""
@@ -108,6 +114,10 @@ class Limits(Section):
     """Bounds; what goes beyond is refused or slowed down, never dropped."""
 
     sessions: Annotated[int, Field(ge=1)] = 32
+    client_sessions: Annotated[int, Field(ge=0)] = 0
+    """Sessions of one client, which is a token or, without, an address; 0: as many as there may be."""
+    messages_per_s: Annotated[float, Field(ge=10)] = 1000.0
+    """Frames, audio among them, that a sender may send in a second; a faster one is slowed down."""
     channels: Annotated[int, Field(ge=1)] = 256
     subscribers: Annotated[int, Field(ge=1)] = 1000
     buffer_s: Annotated[float, Field(ge=1)] = 10.0

@@ -12,12 +12,14 @@ from msgspec import UNSET
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
+from ..access import Grant
 from ..audio.pcm import AudioFormat, UnsupportedAudio
 from ..channel import Cursor, Only
 from ..events import Ack, Dropped, Ended, EndReason, Limits, Resumed, Started, encode
 from ..hub import Hub, Refused, Slot
 from ..journal import JournalError
 from ..publication import Publication
+from ..rate import Rate
 from ..replay import follow, of_channel, of_session
 from ..session import Session
 from .messages import (
@@ -61,9 +63,13 @@ class Opened:
 class StreamConnection:
     """One client at ``/v1/stream``."""
 
-    def __init__(self, socket: ServerConnection, hub: Hub) -> None:
+    def __init__(self, socket: ServerConnection, hub: Hub, grant: Grant, client: str | None) -> None:
+        """``client``: whom its sessions are counted for."""
         self._socket = socket
+        self._client = client
         self._hub = hub
+        self._grant = grant
+        self._rate = Rate(hub.settings.limits.messages_per_s)
         self._session: Session | None = None
         self._evicted = asyncio.Event()
         self._gone = asyncio.Event()
@@ -72,7 +78,7 @@ class StreamConnection:
         """From the first message to the close frame."""
         watching = asyncio.create_task(self._watch())
         try:
-            with self._hub.slot() as slot:
+            with self._hub.slot(self._client) as slot:
                 opened = await self._open_in_time(slot)
                 if opened is None:
                     return
@@ -158,6 +164,8 @@ class StreamConnection:
     async def _start(self, slot: Slot, start: Start, first: str | bytes = b"") -> Opened:
         if slot.refusal is not None:
             raise slot.refusal
+        if not self._grant.allows("send", start.channel):
+            raise Refused("forbidden", f"this token may not send to channel {start.channel}", "channel")
         loaded = self._hub.engine.model.name
         if start.model not in (None, loaded):
             raise Refused("unknown_model", f"model {start.model!r} is not loaded; {loaded} is", "model")
@@ -275,6 +283,7 @@ class StreamConnection:
                 session.answer(Ack(kept))
 
     async def _take(self, session: Session, message: str | bytes) -> None:
+        await self._rate.next()
         if isinstance(message, bytes):
             await session.feed(message)
         else:

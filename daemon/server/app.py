@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
+from ..access import Access
 from ..events import encode
 from ..hub import Hub, Refused, running
 from ..journal import journaling
@@ -21,6 +22,7 @@ from ..restart import take_up_sessions
 from ..settings import Settings, SettingsError
 from . import http
 from .microphone import capture
+from .tls import Certificate, certificate_of
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +45,8 @@ class Daemon:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._stop = asyncio.Event()
+        self._access = Access(settings.server.tokens)
+        self._certificate: Certificate | None = None
         self._handlers: set[asyncio.Task[None]] = set()
 
     def stop(self) -> None:
@@ -60,6 +64,8 @@ class Daemon:
 
         Raises ``SettingsError``, ``JournalError``, ``ModelError``, ``EngineNotReady`` and ``AddressError``.
         """
+        self._access.check()
+        self._certificate = certificate_of(self._settings.server)
         await self._check_host()
         async with journaling(self._settings.journal) as journal, running(self._settings, journal) as hub:
             if not await hub.engine.probe():
@@ -67,8 +73,10 @@ class Daemon:
             await take_up_sessions(hub)
             async with await self._listen(hub) as server:
                 sources = self._start_sources(hub)
+                if self._certificate is not None:
+                    sources.append(asyncio.create_task(self._certificate.keep_fresh(), name="certificate"))
                 host, port, *_ = server.sockets[0].getsockname()
-                listening(f"ws://{host}:{port}")
+                listening(f"{'ws' if self._certificate is None else 'wss'}://{host}:{port}")
                 await self._stop.wait()
                 await self._shut_down(hub, sources)
 
@@ -82,15 +90,17 @@ class Daemon:
                 f"{server.host!r} does not resolve to an address ({error}); choose another with --host"
             ) from error
         own = all(ip_address(address[0]).is_loopback for *_, address in found)
-        if not own and not server.allow_public:
+        if not own and server.tokens is None and not server.allow_public:
             raise SettingsError(
-                f"server.host: {server.host} may be reached by other machines and there is no "
-                "authentication: use 127.0.0.1, or set server.allow_public"
+                f"server.host: {server.host} may be reached by other machines and nobody is asked for a "
+                "token: use 127.0.0.1, or set server.tokens, or server.allow_public"
             )
+        if not own and server.tls_certificate is None:
+            logger.warning("%s: what is said and heard there is not encrypted", server.host)
 
     async def _listen(self, hub: Hub) -> Server:
-        async def process_request(_: ServerConnection, request: Request) -> Response | None:
-            return await http.answer(hub, request)
+        async def process_request(socket: ServerConnection, request: Request) -> Response | None:
+            return await http.answer(hub, self._access, request, socket.remote_address)
 
         async def handle(socket: ServerConnection) -> None:
             task = asyncio.current_task()
@@ -109,6 +119,7 @@ class Daemon:
                 server.port,
                 process_request=process_request,
                 select_subprotocol=_select_subprotocol,
+                ssl=self._certificate.context if self._certificate else None,
                 compression=None,
                 ping_interval=None,  # the protocols ping, and know whom they are holding back
                 max_size=self._settings.limits.frame_bytes,
@@ -125,9 +136,9 @@ class Daemon:
         assert socket.request is not None
         target = socket.request.path
         try:
-            http.admit(hub, socket.request)
+            grant, client = http.admit(hub, self._access, socket.request, socket.remote_address)
             if urlsplit(target).path == http.STREAM_PATH:
-                await native.StreamConnection(socket, hub).serve()
+                await native.StreamConnection(socket, hub, grant, client).serve()
             else:
                 wanted = http.channel_request(target)
                 await native.read_channel(socket, hub, wanted.name, wanted.only, wanted.since)

@@ -1,12 +1,13 @@
 """What is answered before a connection becomes a websocket: pages, and refusals."""
 
 import json
+import logging
 import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -14,16 +15,22 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, gen
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
+from ..access import Access, AccessError, Grant, Scope
 from ..channel import Cursor, Only
 from ..events import Error, ErrorCode, encode
 from ..hub import Hub, Refused
 from ..settings import CHANNEL_NAME, LOOPBACK
 
+logger = logging.getLogger(__name__)
+
 STREAM_PATH = "/v1/stream"
 CHANNEL_PATH = "/v1/channels/"
 RETRY_AFTER_S = 5
+TOKEN_PROTOCOL = "stenod.token."
+"""How a page, which cannot send headers, offers its token among the subprotocols."""
 
 _STATUS: dict[ErrorCode, HTTPStatus] = {
+    "unauthorized": HTTPStatus.UNAUTHORIZED,
     "bad_field": HTTPStatus.BAD_REQUEST,
     "forbidden": HTTPStatus.FORBIDDEN,
     "too_many_sessions": HTTPStatus.TOO_MANY_REQUESTS,
@@ -41,27 +48,65 @@ class ChannelRequest:
     since: Cursor | None
 
 
+class Admission(NamedTuple):
+    """Who opens a websocket."""
+
+    grant: Grant
+    client: str | None
+    """Whom sessions are counted for: a token, or else an address; None: who is on a local socket."""
+
+
 def status_of(refused: Refused) -> HTTPStatus:
     """The HTTP status of a refusal before the upgrade."""
     return _STATUS.get(refused.code, HTTPStatus.BAD_REQUEST)
 
 
-def admit(hub: Hub, request: Request) -> None:
-    """Raises ``Refused`` if a websocket must not be opened."""
+def admit(hub: Hub, access: Access, request: Request, address: object) -> Admission:
+    """Who opens a websocket from an address. Raises ``Refused`` if it must not be opened."""
     origin = request.headers.get("Origin")
     if origin is not None and not _is_welcome(hub, origin, request.headers.get("Host", "")):
         raise Refused(
             "forbidden", f"pages of {origin} may not connect: add it to server.origins in the settings"
         )
     path = urlsplit(request.path).path
-    if path == STREAM_PATH and (refusal := hub.refusal()) is not None and not hub.may_be_resumed:
+    wanted = channel_request(request.path) if path.startswith(CHANNEL_PATH) else None
+    grant = _granted(access, request, "send" if wanted is None else "read", wanted.name if wanted else None)
+    client = grant.name or (str(address[0]) if isinstance(address, tuple) else None)
+    if path == STREAM_PATH and (refusal := hub.refusal(client)) is not None and not hub.may_be_resumed:
         raise refusal
-    if path.startswith(CHANNEL_PATH):
-        channel_request(request.path)
+    if wanted is not None:
         if hub.closing.is_set():
             raise Refused("shutting_down", "the daemon is shutting down: try again later")
         if sum(channel.subscribers for channel in hub.channels.values()) >= hub.settings.limits.subscribers:
             raise Refused("too_many_sessions", "all places of subscribers are taken: try again later")
+    return Admission(grant, client)
+
+
+def _granted(access: Access, request: Request, scope: Scope, channel: str | None = None) -> Grant:
+    """What the request's token may do, which must be at least that. Raises ``Refused``."""
+    try:
+        grant = access.grant(_token(request.headers))
+    except AccessError as error:
+        logger.error("nobody is let in: %s", error)
+        grant = None
+    if grant is None:
+        raise Refused("unauthorized", "a token is needed that the daemon knows: Authorization: Bearer TOKEN")
+    if not grant.allows(scope, channel):
+        where = "" if channel is None else f" in channel {channel}"
+        raise Refused("forbidden", f"this token has not the scope {scope}{where}")
+    return grant
+
+
+def _token(headers: Headers) -> str | None:
+    """As programs send it, or as pages can."""
+    for header in headers.get_all("Authorization"):
+        scheme, _, token = header.partition(" ")
+        if scheme.lower() == "bearer":
+            return token.strip()
+    for offered in ",".join(headers.get_all("Sec-WebSocket-Protocol")).split(","):
+        if offered.strip().startswith(TOKEN_PROTOCOL):
+            return offered.strip().removeprefix(TOKEN_PROTOCOL)
+    return None
 
 
 def channel_request(target: str) -> ChannelRequest:
@@ -86,7 +131,7 @@ def channel_request(target: str) -> ChannelRequest:
     return ChannelRequest(name, only, since)
 
 
-async def answer(hub: Hub, request: Request) -> Response | None:
+async def answer(hub: Hub, access: Access, request: Request, address: object) -> Response | None:
     """The answer to a plain request, or to one that is refused; None: a websocket may be opened.
 
     A browser cannot read a refusal before the upgrade: it is let in, and told then.
@@ -94,10 +139,16 @@ async def answer(hub: Hub, request: Request) -> Response | None:
     path = urlsplit(request.path).path
     if path in _PAGES:
         return await _PAGES[path](hub)
+    if path in _PRIVATE_PAGES:
+        try:
+            _granted(access, request, "admin")
+        except Refused as refused:
+            return _refusal(refused)
+        return await _PRIVATE_PAGES[path](hub)
     if path != STREAM_PATH and not path.startswith(CHANNEL_PATH):
         return _json(HTTPStatus.NOT_FOUND, {"error": f"there is nothing at {path}"})
     try:
-        admit(hub, request)
+        admit(hub, access, request, address)
     except Refused as refused:
         return None if "Origin" in request.headers else _refusal(refused)
     return None
@@ -115,7 +166,9 @@ def _refusal(refused: Refused) -> Response:
         encode(Error(refused.code, refused.message, fatal=True, field=refused.field)),
         "application/json",
     )
-    if response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+    if response.status_code == HTTPStatus.UNAUTHORIZED:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    if response.status_code in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
         response.headers["Retry-After"] = str(RETRY_AFTER_S)
     return response
 
@@ -198,8 +251,10 @@ async def _metrics(hub: Hub) -> Response:
 _PAGES: dict[str, Callable[[Hub], Awaitable[Response]]] = {
     "/healthz": _health,
     "/readyz": _readiness,
-    "/metrics": _metrics,
     "/v1/models": _models,
+}
+_PRIVATE_PAGES: dict[str, Callable[[Hub], Awaitable[Response]]] = {
+    "/metrics": _metrics,
     "/v1/sessions": _sessions,
     "/v1/channels": _channels,
 }

@@ -27,7 +27,7 @@ from stenod.hub import Refused
 from stenod.protocols.messages import Configure, FlushMessage, Message, configured, parse
 from stenod.segmenter import Endpointing
 from stenod.server.app import Daemon
-from stenod.settings import load
+from stenod.settings import Limits, load
 from stenod.utterance import Configuration
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -357,10 +357,12 @@ async def test_clients_are_answered_while_the_engine_is_busy(daemon: str):
 
 @asynccontextmanager
 async def own_daemon(
-    model_path: Path, journal: Path | None = None, **chosen: float
+    model_path: Path, journal: Path | None = None, **chosen: Any
 ) -> AsyncIterator[tuple[Daemon, str]]:
     """A daemon of its own, in this loop; ``chosen`` are settings of its server, and limits."""
-    limits = {name: chosen.pop(name) for name in ("sessions", "replay_events") if name in chosen}
+    limits = {
+        name: chosen.pop(name) for name in ("sessions", "client_sessions", "replay_events") if name in chosen
+    }
     options = {
         "server": {"port": 0, **chosen},
         "engine": {"model": str(model_path), "threads": 1},
