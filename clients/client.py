@@ -32,7 +32,7 @@ from .outbox import Outbox
 logger = logging.getLogger(__name__)
 
 COME_BACK_FOR_S = 120.0
-"""How long a connection is tried again, unless the daemon says otherwise."""
+"""How long a lost connection is tried again: as long as the daemon waits by default."""
 MOST_EVENTS = 10_000
 """Events that may wait to be read; beyond, the daemon has to wait."""
 
@@ -46,7 +46,15 @@ class ConnectionLost(ConnectionError):
 class Sender:
     """An open session. Send audio and read its events, at the same time; get one from ``send``."""
 
-    def __init__(self, url: str, headers: dict[str, str], start: dict[str, Any], outbox: Outbox) -> None:
+    def __init__(
+        self,
+        url: str,
+        headers: dict[str, str],
+        start: dict[str, Any],
+        outbox: Outbox,
+        come_back_for_s: float,
+    ) -> None:
+        self._come_back_for_s = come_back_for_s
         self._url = url
         self._headers = headers
         self._start = start
@@ -117,7 +125,7 @@ class Sender:
             self._change()
 
     async def _keep_connection(self, first: ClientConnection) -> None:
-        backoff = Backoff(COME_BACK_FOR_S)
+        backoff = Backoff(self._come_back_for_s)
         socket: ClientConnection | None = first
         while True:
             try:
@@ -224,20 +232,22 @@ async def send(
     channels: int = 1,
     buffer_s: float = 60.0,
     token: str | None = None,
+    come_back_for_s: float = COME_BACK_FOR_S,
     **start: Any,
 ) -> AsyncIterator[Sender]:
     """Opens a session at the daemon ``url``; ``start`` holds further fields of the ``start`` message.
 
     ``buffer_s``: seconds of audio that are kept until they are acknowledged; ``token``: where the daemon asks
-    for one. A session that is refused tells so as an ``error`` event. Raises ``OSError`` where no daemon
-    answers at first, and ``websockets.exceptions.InvalidStatus`` where it is full.
+    for one; ``come_back_for_s``: seconds for which a lost connection is tried again. A session that is refused
+    tells so as an ``error`` event. Raises ``OSError`` where no daemon answers at first, and
+    ``websockets.exceptions.InvalidStatus`` where it is full.
     """
     audio = {"encoding": encoding, "sample_rate": sample_rate, "channels": channels}
     frame_bytes = _SAMPLE_BYTES.get(encoding, 1) * channels
     outbox = Outbox(frame_bytes, round(buffer_s * sample_rate * frame_bytes))
     headers = _authorization(token)
     socket = await _connect(f"{url}/v1/stream", headers)
-    sender = Sender(url, headers, {"type": "start", "audio": audio, **start}, outbox)
+    sender = Sender(url, headers, {"type": "start", "audio": audio, **start}, outbox, come_back_for_s)
     running = asyncio.create_task(sender.run(socket))
     try:
         yield sender

@@ -360,9 +360,7 @@ async def own_daemon(
     model_path: Path, journal: Path | None = None, **chosen: Any
 ) -> AsyncIterator[tuple[Daemon, str]]:
     """A daemon of its own, in this loop; ``chosen`` are settings of its server, and limits."""
-    limits = {
-        name: chosen.pop(name) for name in ("sessions", "client_sessions", "replay_events") if name in chosen
-    }
+    limits = {name: chosen.pop(name) for name in Limits.model_fields if name in chosen}
     options = {
         "server": {"port": 0, **chosen},
         "engine": {"model": str(model_path), "threads": 1},
