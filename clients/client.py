@@ -237,8 +237,8 @@ async def send(
 ) -> AsyncIterator[Sender]:
     """Opens a session at the daemon ``url``; ``start`` holds further fields of the ``start`` message.
 
-    ``buffer_s``: seconds of audio that are kept until they are acknowledged; ``token``: where the daemon asks
-    for one; ``come_back_for_s``: seconds for which a lost connection is tried again. A session that is refused
+    ``buffer_s``: seconds of audio that are kept until they are acknowledged; ``token``: where one is asked
+    for; ``come_back_for_s``: seconds for which a lost connection is tried again. A session that is refused
     tells so as an ``error`` event. Raises ``OSError`` where no daemon answers at first, and
     ``websockets.exceptions.InvalidStatus`` where it is full.
     """

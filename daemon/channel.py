@@ -24,6 +24,7 @@ from .events import (
     Snapshot,
     Warning,
 )
+from .metrics import READERS_DROPPED
 from .publication import Publication
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Subscription:
 
     def drop(self, reason: Literal["slow", "shutdown"]) -> None:
         """What waits (nothing, of one who is too slow), then ``dropped``, then the end."""
+        READERS_DROPPED.labels(reason).inc()
         if reason == "slow":
             self._queue.clear()
         self._partial = None

@@ -8,14 +8,16 @@ from importlib.metadata import version
 from .access import AccessError
 from .audio.files import AudioFileError
 from .audio.microphone import NoMicrophone
-from .commands import devices, history, listen, models, serve, tokens, transcribe
+from .commands import devices, doctor, history, listen, models, serve, tokens, transcribe
 from .journal import JournalError
+from .log_format import log_to_stderr
 from .models import ModelError, NotWritten
 from .server.app import AddressError, EngineNotReady
+from .server.service import ServiceError
 from .settings import SettingsError
 from .standard_output import OutputError, discard_standard_output
 
-COMMANDS = (serve, listen, transcribe, history, tokens, devices, models)
+COMMANDS = (serve, listen, transcribe, history, tokens, devices, models, doctor)
 
 EXIT_CODES: dict[type[Exception], int] = {
     OutputError: 1,
@@ -28,6 +30,7 @@ EXIT_CODES: dict[type[Exception], int] = {
     AudioFileError: 4,
     NoMicrophone: 4,
     AddressError: 5,
+    ServiceError: 5,
 }
 """What a person can do something about: one line, no traceback."""
 INTERRUPTED = 130
@@ -36,11 +39,9 @@ INTERRUPTED = 130
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command and returns its exit code. Text goes to stdout, all else to stderr."""
     options = _parser().parse_args(arguments)
-    logging.basicConfig(
-        level=logging.DEBUG if options.verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
+    # A daemon's log is read by programs where no terminal shows it.
+    text = options.run is not serve.run or sys.stderr.isatty()
+    log_to_stderr(logging.DEBUG if options.verbose else logging.WARNING, text=text)
     try:
         return int(options.run(options))
     except tuple(EXIT_CODES) as error:

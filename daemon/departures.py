@@ -28,6 +28,11 @@ class Departures:
         self._ended: dict[str, tuple[Session, asyncio.TimerHandle]] = {}
 
     @property
+    def away(self) -> int:
+        """How many sessions wait for their sender."""
+        return len(self._away)
+
+    @property
     def count(self) -> int:
         """How many sessions wait for their sender, or for it to fetch its last events."""
         return len(self._away) + len(self._ended)

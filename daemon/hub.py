@@ -14,6 +14,7 @@ from .departures import Departures, may_resume
 from .engine import Engine, Unsupported
 from .events import EndReason, ErrorCode, Final, Overload
 from .journal import Journal, JournalError
+from .metrics import SESSIONS_RESUMED, SESSIONS_TAKEN_UP
 from .publication import Publication
 from .recovery import TakenUp
 from .scheduler import Scheduler
@@ -192,6 +193,7 @@ class Hub:
         place = self.channel(checkpoint.channel)
         if place.source is not None:
             raise Refused("channel_busy", f"channel {place.name} has a source already", "channel")
+        SESSIONS_TAKEN_UP.inc()
         place.remember(taken.told, finals)
         return self._session(place, checkpoint.audio, checkpoint.configuration, taken)
 
@@ -220,6 +222,7 @@ class Hub:
         if session is not None and may_resume(session.token, token) and last_seq <= session.last_seq:
             await self.departures.evict(session)
             if session.end_reason is None:
+                SESSIONS_RESUMED.inc()
                 return Resumption(session, session.channel, session.realign())
         ended = self.departures.find(wanted, token)
         if ended is not None and last_seq <= ended.last_seq:
@@ -304,7 +307,7 @@ class Hub:
         session.channel.source = None
         self.departures.ended(session)
         if not task.cancelled() and (failure := task.exception()) is not None:
-            logger.error("session %s failed", session.id, exc_info=failure)
+            logger.error("the session failed", exc_info=failure, extra={"session": session.id})
 
     def _forget_idle_channel(self) -> None:
         """Makes room for a channel: the oldest one goes that nobody sends to or reads."""

@@ -12,6 +12,7 @@ from . import events
 from .channel import Channel, Subscription
 from .events import Word
 from .journal import Journal
+from .metrics import EVENTS, WARNINGS
 from .publication import Publication
 
 
@@ -78,6 +79,7 @@ class Publisher:
             self.seq += 1
             return
         self.seq += 1
+        EVENTS.labels(event.__struct_config__.tag).inc()
         publication = Publication(event)
         if self._journal is None:
             self.channel.publish(publication)
@@ -94,6 +96,7 @@ class Publisher:
 
     def warn(self, code: events.WarningCode, message: str) -> None:
         """Publishes a warning."""
+        WARNINGS.labels(code).inc()
         self.show(events.Warning(code, message))
 
     async def finished(self) -> None:

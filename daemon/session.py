@@ -27,6 +27,7 @@ from .audio.resample import SAMPLE_RATE
 from .channel import Channel, Subscription
 from .intake import Intake
 from .journal import Journal
+from .metrics import REPETITIONS_GIVEN_UP, SESSIONS_ENDED
 from .publisher import Diverged, Publisher
 from .recovery import TakenUp, conclude, last_configuration
 from .request_log import FORMAT, Checkpoint, RequestLog
@@ -71,6 +72,8 @@ class Session(Intake):
     ) -> None:
         """``buffer_s``: as of ``Intake``. With ``taken_up``, it is that session, and goes on from there."""
         self.id = taken_up.checkpoint.session if taken_up else secrets.token_hex(8)
+        self._id = {"session": self.id}
+        """For the log."""
         log = RequestLog(journal, self.id) if journal is not None else None
         super().__init__(audio, configuration, buffer_s, log)
         self.channel = channel
@@ -186,13 +189,12 @@ class Session(Intake):
                     reason = await self._work()
                     listening.cancel()
             except* Diverged as differences:
-                logger.warning(
-                    "session %s goes on without a repetition: %s", self.id, differences.exceptions[0]
-                )
+                logger.warning("goes on without a repetition: %s", differences.exceptions[0], extra=self._id)
+                REPETITIONS_GIVEN_UP.inc()
                 reason = None
             except* (EngineFailed, NativeError) as failures:
                 failure = failures.exceptions[0]
-                logger.error("session %s: the engine failed: %s", self.id, failure)
+                logger.error("the engine failed: %s", failure, extra=self._id)
                 self.answer(events.Error("engine_failed", f"the engine failed: {failure}", fatal=True))
             if reason is not None:
                 return reason
@@ -240,6 +242,7 @@ class Session(Intake):
         self.finishing = True
         self.end_reason = reason
         self._lane.close()
+        SESSIONS_ENDED.labels(reason).inc()
         if self._publisher.repeating and self._taken_up is not None:
             self._publisher.skip()
             conclude(self._publisher, self._taken_up.going_on, self._taken_up.open_words)

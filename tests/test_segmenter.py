@@ -17,7 +17,9 @@ from stenod.segmenter import (
     Event,
     MaxLengthReached,
     Opened,
+    Resting,
     Segmenter,
+    SegmenterState,
     VadReset,
 )
 
@@ -336,3 +338,26 @@ def test_any_cutting_tells_the_same_and_each_sample_once(
         assert (utterance.start, utterance.end, utterance.reason) == (same.start, same.end, same.reason)
         np.testing.assert_array_equal(utterance.samples, same.samples)
         np.testing.assert_array_equal(utterance.samples, timeline[utterance.start : utterance.end])
+
+
+def test_another_segmenter_goes_on_from_any_state() -> None:
+    """What a killed daemon left is enough to hear the same."""
+    samples = np.concatenate([reading()[: 20 * SECOND], silence(12), reading()[20 * SECOND : 40 * SECOND]])
+    original = Segmenter(DEFAULT, 300, 2)
+    states: list[tuple[int, SegmenterState]] = []
+    whole: list[Event] = []
+    for begin in range(0, len(samples), 1000):
+        for event in original.feed(samples[begin : begin + 1000]):
+            if isinstance(event, Resting):
+                states.append((len(whole), event.state))
+            whole.append(event)
+    assert states
+    for count, state in states:
+        restored = Segmenter.restored(DEFAULT, 300, 2, state)
+        fed = state.heard + len(state.unheard) // 4
+        events = restored.feed(samples[fed:])
+        assert boundaries(events) == boundaries(whole[count:])
+
+
+def boundaries(events: list[Event]) -> list[Event]:
+    return [event for event in events if isinstance(event, Opened | Closed)]

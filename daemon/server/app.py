@@ -5,6 +5,7 @@ import logging
 import signal
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address
+from socket import AF_UNIX, socket
 from urllib.parse import urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -22,6 +23,7 @@ from ..restart import take_up_sessions
 from ..settings import Settings, SettingsError
 from . import http
 from .microphone import capture
+from .service import feed_watchdog, handed_over_socket, notify
 from .tls import Certificate, certificate_of
 
 logger = logging.getLogger(__name__)
@@ -47,6 +49,8 @@ class Daemon:
         self._stop = asyncio.Event()
         self._access = Access(settings.server.tokens)
         self._certificate: Certificate | None = None
+        self._socket: socket | None = None
+        """The one to listen on that a service manager opened, if it did."""
         self._handlers: set[asyncio.Task[None]] = set()
 
     def stop(self) -> None:
@@ -66,6 +70,7 @@ class Daemon:
         """
         self._access.check()
         self._certificate = certificate_of(self._settings.server)
+        self._socket = handed_over_socket()
         await self._check_host()
         async with journaling(self._settings.journal) as journal, running(self._settings, journal) as hub:
             if not await hub.engine.probe():
@@ -73,9 +78,11 @@ class Daemon:
             await take_up_sessions(hub)
             async with await self._listen(hub) as server:
                 sources = self._start_sources(hub)
+                sources.append(asyncio.create_task(feed_watchdog(hub), name="watchdog"))
                 if self._certificate is not None:
                     sources.append(asyncio.create_task(self._certificate.keep_fresh(), name="certificate"))
-                host, port, *_ = server.sockets[0].getsockname()
+                host, port = _address(server.sockets[0])
+                notify("READY=1")
                 listening(f"{'ws' if self._certificate is None else 'wss'}://{host}:{port}")
                 await self._stop.wait()
                 await self._shut_down(hub, sources)
@@ -83,20 +90,23 @@ class Daemon:
     async def _check_host(self) -> None:
         """Raises ``AddressError`` if there is no such host, ``SettingsError`` if others could reach it."""
         server = self._settings.server
+        host = server.host
+        if self._socket is not None:
+            host = "localhost" if self._socket.family == AF_UNIX else self._socket.getsockname()[0]
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(server.host, None)
+            found = await asyncio.get_running_loop().getaddrinfo(host, None)
         except (OSError, UnicodeError) as error:
             raise AddressError(
-                f"{server.host!r} does not resolve to an address ({error}); choose another with --host"
+                f"{host!r} does not resolve to an address ({error}); choose another with --host"
             ) from error
         own = all(ip_address(address[0]).is_loopback for *_, address in found)
         if not own and server.tokens is None and not server.allow_public:
             raise SettingsError(
-                f"server.host: {server.host} may be reached by other machines and nobody is asked for a "
+                f"server.host: {host} may be reached by other machines and nobody is asked for a "
                 "token: use 127.0.0.1, or set server.tokens, or server.allow_public"
             )
         if not own and server.tls_certificate is None:
-            logger.warning("%s: what is said and heard there is not encrypted", server.host)
+            logger.warning("%s: what is said and heard there is not encrypted", host)
 
     async def _listen(self, hub: Hub) -> Server:
         async def process_request(socket: ServerConnection, request: Request) -> Response | None:
@@ -113,10 +123,11 @@ class Daemon:
 
         server = self._settings.server
         try:
+            where = (server.host, server.port) if self._socket is None else (None, None)
             return await serve(
                 handle,
-                server.host,
-                server.port,
+                *where,
+                sock=self._socket,
                 process_request=process_request,
                 select_subprotocol=_select_subprotocol,
                 ssl=self._certificate.context if self._certificate else None,
@@ -154,6 +165,7 @@ class Daemon:
         return [asyncio.create_task(capture(hub), name="microphone")]
 
     async def _shut_down(self, hub: Hub, sources: list[asyncio.Task[None]]) -> None:
+        notify("STOPPING=1")
         logger.info("shutting down: %d sessions to drain", len(hub.sessions))
         await hub.drain("shutdown", self._settings.server.shutdown_deadline_s)
         for source in sources:
@@ -161,6 +173,13 @@ class Daemon:
         await asyncio.gather(*sources, return_exceptions=True)
         if self._handlers:
             await asyncio.wait(self._handlers, timeout=native.CLOSE_S)
+
+
+def _address(listening: socket) -> tuple[str, int]:
+    if listening.family == AF_UNIX:
+        return str(listening.getsockname()), 0
+    host, port, *_ = listening.getsockname()
+    return host, port
 
 
 def _select_subprotocol(_: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:

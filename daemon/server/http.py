@@ -19,6 +19,7 @@ from ..access import Access, AccessError, Grant, Scope
 from ..channel import Cursor, Only
 from ..events import Error, ErrorCode, encode
 from ..hub import Hub, Refused
+from ..metrics import REGISTRY
 from ..settings import CHANNEL_NAME, LOOPBACK
 
 logger = logging.getLogger(__name__)
@@ -229,8 +230,9 @@ async def _channels(hub: Hub) -> Response:
 
 async def _metrics(hub: Hub) -> Response:
     succeeded_at = hub.engine.succeeded_at
-    figures = {
+    figures: dict[str, tuple[str, float]] = {
         "stenod_sessions": ("Open sessions", len(hub.sessions)),
+        "stenod_sessions_away": ("Sessions that wait for their sender", hub.departures.away),
         "stenod_subscribers": ("Readers of channels", sum(c.subscribers for c in hub.channels.values())),
         "stenod_lag_seconds": ("How late the most overdue step is", hub.scheduler.lag_s),
         "stenod_step_grid": (
@@ -242,10 +244,19 @@ async def _metrics(hub: Hub) -> Response:
             time.monotonic() - succeeded_at if succeeded_at is not None else float("inf"),
         ),
     }
+    if (journal := hub.journal) is not None:
+        figures |= {
+            "stenod_journal_failed": ("1 while what is told is not kept", float(journal.failed)),
+            "stenod_journal_failures": ("How often that began", journal.failures),
+            "stenod_journal_lost_events": ("Events that were told and are not kept", journal.lost),
+            "stenod_journal_waiting": ("What waits for the disk", journal.waiting),
+        }
     registry = CollectorRegistry()
     for name, (description, figure) in figures.items():
         Gauge(name, description, registry=registry).set(figure)
-    return _response(HTTPStatus.OK, generate_latest(registry), CONTENT_TYPE_LATEST)
+    return _response(
+        HTTPStatus.OK, generate_latest(registry) + generate_latest(REGISTRY), CONTENT_TYPE_LATEST
+    )
 
 
 _PAGES: dict[str, Callable[[Hub], Awaitable[Response]]] = {
