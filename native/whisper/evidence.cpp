@@ -39,16 +39,20 @@ size_t loop_start(const std::vector<int>& tokens) {
 
 bool speech_evident(const Model& model, const std::vector<int>& tokens, const std::vector<float>& logprobs,
                     float avg_logprob, float no_speech_prob) {
-    const size_t told = loop_start(tokens);
-    std::vector<TokenId> text;
-    for (size_t i = 0; i < told; ++i) {
-        if (tokens[i] < model.token.eot) text.push_back(tokens[i]);
+    std::vector<int> text;
+    std::vector<float> text_logprobs;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+        if (tokens[i] >= model.token.eot) continue;
+        text.push_back(tokens[i]);
+        text_logprobs.push_back(logprobs[i]);
     }
-    if (!has_letters(model.tokenizer.decode(text))) return false;
     float average = avg_logprob;
-    if (told < tokens.size()) {  // repeating itself, the model is sure of anything
-        average = std::accumulate(logprobs.begin(), logprobs.begin() + told, 0.0f) / static_cast<float>(told);
+    const size_t told = loop_start(text);
+    if (told < text.size()) {  // repeating itself, the model is sure of anything
+        text.resize(told);
+        average = std::accumulate(text_logprobs.begin(), text_logprobs.begin() + told, 0.0f) / static_cast<float>(told);
     }
+    if (!has_letters(model.tokenizer.decode({text.begin(), text.end()}))) return false;
     // Over noise the model writes short set phrases, and is less sure of them than of anything that it hears.
     if (text.size() >= kLongText && average >= kSureLogprob) return true;
     return average - kNoSpeechWeight * no_speech_prob >= kLeastEvidence;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <numeric>
 
 #include "errors.h"
 #include "model/words.h"
@@ -12,7 +14,14 @@ namespace stenod::whisper {
 
 namespace {
 
+constexpr size_t kShortestCut = 100;  ///< hops; to cut off less is not worth it
+constexpr size_t kShortestWindow = 2; ///< hops
+constexpr size_t kMostBefore = 223;   ///< tokens: Whisper is conditioned by no more
+constexpr double kAfterLastWord = 0.2, kLongRest = 2.5;  ///< seconds, see hear_rest
+
 constexpr double kSecondsPerHop = static_cast<double>(Model::kHop) / Model::kSampleRate;
+
+double to_seconds(size_t samples) { return static_cast<double>(samples) / Model::kSampleRate; }
 
 size_t to_samples(double seconds) { return static_cast<size_t>(std::llround(seconds * Model::kSampleRate)); }
 
@@ -47,7 +56,7 @@ void Stream::reset(std::optional<StreamOptions> options) {
     cancel_step();
     mel_.reset();
     heard_ = window_start_ = 0;
-    done_ = anything_committed_ = false;
+    done_ = anything_committed_ = rest_ = false;
     language_prob_ = 0;
     before_.clear();
     committed_.clear();
@@ -76,7 +85,7 @@ void Stream::set_step(double step_s) {
 
 double Stream::audio_s() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return static_cast<double>(received_) / Model::kSampleRate;
+    return to_seconds(received_);
 }
 
 /// With the mutex held.
@@ -103,7 +112,7 @@ void Stream::take_audio() {
     const size_t next = next_grid_point(), end = finished_.value_or(received_);
     final_step_ = finished_ && end <= next;
     const size_t target = final_step_ ? end : std::min(next, end);
-    if (target < heard_) mel_.truncate(target);
+    if (target < heard_ && target > (window_start_ + kShortestWindow) * Model::kHop) mel_.truncate(target);
     const size_t count = target - std::min(target, heard_);
     mel_.push(waiting_.data(), count);
     waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -114,7 +123,7 @@ void Stream::begin_step(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lane>& 
     if (aborted_) throw Aborted("aborted");
     take_audio();
     const size_t end = (heard_ + Model::kHop - 1) / Model::kHop;
-    if (end <= window_start_) return;
+    if (end <= window_start_ + kShortestWindow) return;  // nothing, or noise that is forgotten already
     const size_t hops = end - window_start_;
     const int audio = static_cast<int>((hops + 1) / 2);
     const int positions = Encoder::bucket(model_, audio + kTrailingSilence);
@@ -126,7 +135,6 @@ void Stream::begin_step(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lane>& 
     window.previous.insert(window.previous.end(), before_.begin(), before_.end());
     window.language_token = language_token_;
     window.translate = options_.translate;
-    window.timestamps = false;
     window.forced = committed_;
     window.draft = previous_;
     window.stop_at_loop = true;
@@ -143,9 +151,8 @@ void Stream::cancel_step() {
 Stream::Hypothesis Stream::read(const WindowResult& window) const {
     Hypothesis hypothesis;
     hypothesis.tokens = window.tokens;
-    const size_t loop = loop_start(window.tokens);
-    hypothesis.looping = loop < window.tokens.size();
-    if (hypothesis.looping) hypothesis.tokens.resize(std::max(loop, committed_.size()));
+    hypothesis.looping = window.looping;
+    if (window.looping) hypothesis.tokens.resize(std::max(window.loop_start, committed_.size()));
     const auto offset = static_cast<float>(window_start_ * kSecondsPerHop);
     for (size_t i = 0; i < hypothesis.tokens.size(); ++i) {
         hypothesis.timed.push_back({hypothesis.tokens[i], offset + window.times[i].start,
@@ -157,46 +164,42 @@ Stream::Hypothesis Stream::read(const WindowResult& window) const {
 
 StepResult Stream::end_step() {
     StepResult result;
-    result.audio_s = static_cast<double>(heard_) / Model::kSampleRate;
-    {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        audio_taken_ = false;
-        done_ = final_step_;
-    }
-    result.final = final_step_;
+    result.audio_s = to_seconds(heard_);
+    result.language = language(language_token_);
     if (!window_) {
         result.no_speech = final_step_ && !anything_committed_;
-        result.language = language(language_token_);
+        result.final = conclude(false);
         return result;
     }
     const WindowResult window = window_->result();
     cancel_step();
-    Hypothesis now = read(window);
+    const Hypothesis now = read(window);
     result.looping = now.looping;
     result.avg_logprob = window.avg_logprob;
     result.no_speech_prob = window.no_speech_prob;
-    const bool heard_speech = anything_committed_ || window.speech_evident;
+    const bool heard_speech = window.speech_evident || (anything_committed_ && !rest_);
     const bool trusted = heard_speech && !now.looping && window.avg_logprob >= options_.least_avg_logprob;
     const size_t had = committed_.size();
     size_t commit = had;
-    if (final_step_) {
-        commit = heard_speech ? now.tokens.size() : 0;
-        result.no_speech = commit == 0;
+    if (final_step_ && heard_speech) {
+        commit = now.tokens.size();
     } else if (trusted && previous_trusted_) {
         commit = stable(now, window.language_token);
     }
     // Until something is committed, each hypothesis may find another language.
     if (language_token_ < 0) language_prob_ = window.language_prob;
-    if (commit > 0) language_token_ = window.language_token;
+    if (commit > had) language_token_ = window.language_token;
     result.language_prob = language_prob_;
     result.language = language(window.language_token);
-    if (result.no_speech) return result;
-    previous_trusted_ = trusted;
-    result.committed.assign(now.timed.begin() + had, now.timed.begin() + commit);
-    if (heard_speech) result.tentative.assign(now.timed.begin() + commit, now.timed.end());
+    result.committed = text_of(now, had, commit);
+    if (heard_speech) result.tentative = text_of(now, commit, now.tokens.size());
     committed_.assign(now.tokens.begin(), now.tokens.begin() + commit);
     previous_.assign(now.tokens.begin() + commit, now.tokens.end());
-    anything_committed_ = anything_committed_ || commit > 0;
+    previous_trusted_ = trusted;
+    anything_committed_ = anything_committed_ || commit > had;
+
+    result.final = conclude(final_step_ && heard_speech && hear_rest(now));
+    result.no_speech = result.final && !anything_committed_;
     if (final_step_) return result;
     if (heard_speech) {
         trim(now);
@@ -206,14 +209,50 @@ StepResult Stream::end_step() {
     return result;
 }
 
+/// Ends the step; with `again`, its audio is to be decoded once more. Whether the utterance is done.
+bool Stream::conclude(bool again) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    audio_taken_ = again;
+    done_ = final_step_ && !again;
+    return done_;
+}
+
+/// The model may end its text before the speech ends. A long rest is heard by itself: true if there is one.
+bool Stream::hear_rest(const Hypothesis& now) {
+    const auto last = std::find_if(now.timed.rbegin(), now.timed.rend(),
+                                   [this](const TimedToken& token) { return token.id < model_.token.eot; });
+    if (last == now.timed.rend() || to_seconds(heard_) - last->end < kLongRest) return false;
+    const double end = last->end + kAfterLastWord;
+    const auto hop = static_cast<size_t>(end / kSecondsPerHop);
+    if (hop < window_start_ + kShortestCut) return false;
+    start_window(hop, committed_.size(), 0);
+    rest_ = true;
+    return true;
+}
+
+/// Tokens from `first` to `end` without timestamps.
+std::vector<TimedToken> Stream::text_of(const Hypothesis& now, size_t first, size_t end) const {
+    std::vector<TimedToken> text;
+    std::copy_if(now.timed.begin() + first, now.timed.begin() + end, std::back_inserter(text),
+                 [this](const TimedToken& token) { return token.id < model_.token.eot; });
+    return text;
+}
+
 /// How many tokens are certain: said by the last two hypotheses, and not by attending to the audio's very end.
 size_t Stream::stable(const Hypothesis& now, int language_token) const {
-    const double end = static_cast<double>(heard_) / Model::kSampleRate;
-    size_t count = committed_.size();
-    for (size_t i = 0; i < previous_.size() && count < now.tokens.size(); ++i, ++count) {
-        const bool sure = now.timed[count].p >= options_.sure_p;
+    std::vector<int> before;
+    std::copy_if(previous_.begin(), previous_.end(), std::back_inserter(before),
+                 [this](int token) { return token < model_.token.eot; });
+    size_t count = committed_.size(), said = 0;
+    for (size_t i = count; i < now.tokens.size(); ++i) {
+        if (now.tokens[i] >= model_.token.eot) continue;
+        const bool sure = now.timed[i].p >= options_.sure_p;
         const double distance = sure ? options_.attention_distance_s : options_.unsure_distance_s;
-        if (now.tokens[count] != previous_[i] || end - now.focus[count] < distance) break;
+        if (said == before.size() || now.tokens[i] != before[said] || to_seconds(heard_) - now.focus[i] < distance) {
+            break;
+        }
+        ++said;
+        count = i + 1;
     }
     return std::max(committed_.size(), whole_words(now.tokens, count, language_token));
 }
@@ -229,10 +268,12 @@ size_t Stream::whole_words(const std::vector<int>& tokens, size_t count, int lan
     return whole;
 }
 
+/// The seconds that the window holds.
+double Stream::window_s() const { return to_seconds(heard_) - window_start_ * kSecondsPerHop; }
+
 /// Cuts a long window at the quietest place between committed words, so that a step's cost stays bounded.
 void Stream::trim(const Hypothesis& now) {
-    const double end = static_cast<double>(heard_) / Model::kSampleRate;
-    if (end - window_start_ * kSecondsPerHop <= options_.trim_after_s || committed_.empty()) return;
+    if (window_s() <= options_.trim_after_s || committed_.empty()) return;
     const auto words = split_words(model_.tokenizer, {committed_.begin(), committed_.end()}, language(language_token_));
     const double latest = now.timed[committed_.size() - 1].end - options_.keep_s;
     const size_t radius = 15;  // hops around a word's start in which the pause is looked for
@@ -241,11 +282,10 @@ void Stream::trim(const Hypothesis& now) {
     for (size_t i = 1; i < words.size(); ++i) {
         const double start = now.timed[words[i].first_token].start;
         const auto hop = static_cast<size_t>(start / kSecondsPerHop);
-        if (start > latest || hop < window_start_ + 100) continue;
+        if (start > latest || hop < window_start_ + kShortestCut) continue;
         for (size_t j = hop - std::min(hop, radius); j <= std::min(hop + radius, mel_.frames() - 1); ++j) {
             const float* bands = mel_.frame(j);
-            float level = 0;
-            for (int band = 0; band < model_.mel_bands; ++band) level += bands[band];
+            const float level = std::accumulate(bands, bands + model_.mel_bands, 0.0f);
             if (level < quietest) {
                 quietest = level;
                 cut_hop = j;
@@ -254,17 +294,32 @@ void Stream::trim(const Hypothesis& now) {
         }
     }
     if (cut_token == 0) return;
-    before_.insert(before_.end(), committed_.begin(), committed_.begin() + cut_token);
-    committed_.erase(committed_.begin(), committed_.begin() + cut_token);
-    window_start_ = cut_hop;
-    mel_.drop_before(cut_hop);
+    start_window(cut_hop, cut_token, now.timed[cut_token].start - cut_hop * kSecondsPerHop);
+}
+
+/// Drops what is before hop `hop` and token `token`, which begins `first_word_s` into the new window.
+void Stream::start_window(size_t hop, size_t token, double first_word_s) {
+    const auto cut = committed_.begin() + static_cast<std::ptrdiff_t>(token);
+    before_.insert(before_.end(), committed_.begin(), cut);
+    if (before_.size() > kMostBefore) before_.erase(before_.begin(), before_.end() - kMostBefore);
+    const auto position = [](double seconds) {
+        return std::max(0, static_cast<int>(seconds / Model::kSecondsPerPosition));
+    };
+    const int zero = model_.token.timestamp_begin, shift = position((hop - window_start_) * kSecondsPerHop);
+    std::vector<int> kept;
+    if (cut != committed_.end()) kept.push_back(zero + position(first_word_s));
+    std::transform(cut, committed_.end(), std::back_inserter(kept), [&](int id) {
+        return id < zero ? id : zero + std::max(0, id - zero - shift);
+    });
+    committed_ = std::move(kept);
+    window_start_ = hop;
+    mel_.drop_before(hop);
 }
 
 /// Audio that holds no speech is not heard again and again.
 void Stream::forget_noise() {
-    const size_t end = heard_ / Model::kHop, keep = static_cast<size_t>(options_.keep_s / kSecondsPerHop);
-    if ((end - window_start_) * kSecondsPerHop <= options_.trim_after_s) return;
-    window_start_ = end - keep;
+    if (window_s() <= options_.trim_after_s) return;
+    window_start_ = heard_ / Model::kHop - static_cast<size_t>(options_.keep_s / kSecondsPerHop);
     mel_.drop_before(window_start_);
     previous_.clear();
     previous_trusted_ = false;

@@ -84,9 +84,14 @@ private:
     size_t next_grid_point() const;
     void take_audio();
     Hypothesis read(const WindowResult& window) const;
+    std::vector<TimedToken> text_of(const Hypothesis& now, size_t first, size_t end) const;
     size_t stable(const Hypothesis& now, int language_token) const;
     size_t whole_words(const std::vector<int>& tokens, size_t count, int language_token) const;
+    bool conclude(bool again);
+    bool hear_rest(const Hypothesis& now);
+    double window_s() const;
     void trim(const Hypothesis& now);
+    void start_window(size_t hop, size_t token, double first_word_s);
     void forget_noise();
     std::string language(int token) const;
 
@@ -109,10 +114,11 @@ private:
     bool audio_taken_ = false;         ///< for a step that has not ended; guarded too
     bool final_step_ = false, done_ = false;
     std::vector<int> before_;          ///< committed tokens before the window
-    std::vector<int> committed_;       ///< committed tokens in the window
+    std::vector<int> committed_;       ///< committed tokens in the window, timestamps included
     std::vector<int> previous_;        ///< last hypothesis, beyond the committed tokens
     bool previous_trusted_ = false;
     bool anything_committed_ = false;
+    bool rest_ = false;                ///< the window holds only what is left when the text seemed to be complete
     Pool<CrossCache>::Pointer cross_;
     std::unique_ptr<WindowDecoding> window_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "whisper/evidence.h"
@@ -223,7 +224,7 @@ void WindowDecoding::append(Branch& branch, int token, float logprob) {
     }
     branch.tokens.push_back(token);
     branch.logprobs.push_back(logprob);
-    branch.looping = options_.stop_at_loop && loop_start(branch.tokens) < branch.tokens.size();
+    branch.looping = options_.stop_at_loop && loop_start(branch) < branch.tokens.size();
     branch.stopped = branch.looping || static_cast<int>(branch.tokens.size()) >= options_.max_tokens;
 }
 
@@ -308,6 +309,17 @@ bool WindowDecoding::evident(const Branch& branch) const {
     return speech_evident(model_, branch.tokens, branch.logprobs, average(branch), no_speech_prob_);
 }
 
+/// The first token that repeats what was told; tokens.size() if none does. Timestamps, which never repeat, are
+/// left out of account.
+size_t WindowDecoding::loop_start(const Branch& branch) const {
+    const std::vector<int> text = text_tokens(branch);
+    size_t left = whisper::loop_start(text);
+    if (left == text.size()) return branch.tokens.size();
+    size_t index = 0;
+    while (branch.tokens[index] >= model_.token.eot || left-- > 0) ++index;
+    return index;
+}
+
 /// Sampling makes something up where nobody spoke.
 bool WindowDecoding::worth_another_tier() const {
     return !options_.speech_evidence || tier_ > 0 || best_.looping || evident(best_) ||
@@ -335,12 +347,17 @@ void WindowDecoding::set_next(Branch& branch, const DecodeRequest& request, int 
     branch.next_attention = std::make_shared<const std::vector<float>>(std::move(attention));
 }
 
+/// Without timestamps.
+std::vector<int> WindowDecoding::text_tokens(const Branch& branch) const {
+    std::vector<int> text;
+    std::copy_if(branch.tokens.begin(), branch.tokens.end(), std::back_inserter(text),
+                 [this](int token) { return token < model_.token.eot; });
+    return text;
+}
+
 std::string WindowDecoding::text(const Branch& branch) const {
-    std::vector<TokenId> text_tokens;
-    for (int token : branch.tokens) {
-        if (token < model_.token.eot) text_tokens.push_back(token);
-    }
-    return model_.tokenizer.decode(text_tokens);
+    const std::vector<int> tokens = text_tokens(branch);
+    return model_.tokenizer.decode({tokens.begin(), tokens.end()});
 }
 
 WindowResult WindowDecoding::result() const {
@@ -354,6 +371,7 @@ WindowResult WindowDecoding::result() const {
     result.language_token = options_.language_token;
     result.language_prob = language_prob_;
     result.ended = best_.ended;
+    result.loop_start = loop_start(best_);
     result.looping = best_.looping;
     result.speech_evident = evident(best_);
 

@@ -42,6 +42,7 @@ struct WindowResult {
     float language_prob = 1;
     bool ended = false;             ///< the model said that the text ends; else it was stopped
     bool looping = false;
+    size_t loop_start = 0;          ///< if looping: the first token that repeats what was told
     bool speech_evident = false;
     std::vector<TokenTime> times;   ///< of each token, seconds from the window's start
     std::vector<float> focus;       ///< where each token looked most, seconds from the window's start
@@ -95,8 +96,10 @@ private:
     bool evident(const Branch& branch) const;
     bool worth_another_tier() const;
     double score(const Branch& branch) const;
+    size_t loop_start(const Branch& branch) const;
     float average(const Branch& branch) const;
     void set_next(Branch& branch, const DecodeRequest& request, int output) const;
+    std::vector<int> text_tokens(const Branch& branch) const;
     std::string text(const Branch& branch) const;
     bool beams() const { return options_.beam_size > 1 && temperature() == 0; }
     float temperature() const { return options_.temperatures[tier_]; }
