@@ -22,7 +22,7 @@ def ranges_of(category: str) -> list[tuple[int, int]]:
 
 
 def case_ranges() -> list[tuple[int, int, int, int]]:
-    """Runs of capitals that have one small letter each, and it no other capital: first, last, step, distance."""
+    """Runs of capitals with one small letter each, which has no other: first, last, step, distance."""
     runs: list[tuple[int, int, int, int]] = []
     for capital in range(sys.maxunicode + 1):
         small = chr(capital).lower()

@@ -21,9 +21,9 @@ namespace stenod::parakeet {
 class Beam {
 public:
     /// Hypotheses less probable than the best one by a factor of exp(this) are given up.
-    static constexpr float kMargin = 6.0f;
-    /// Frames after which a token is certain, 2 s.
-    static constexpr int kPatience = 25;
+    static constexpr float kMargin = 5.0f;
+    /// Frames after which a token is certain: about a second.
+    static constexpr int kPatience = 12;
 
     /// `width`: hypotheses kept, at least 1; 1 gives the greedy search.
     Beam(const HeadWeights& weights, int width, std::shared_ptr<const PhraseTree> phrases = nullptr,
