@@ -17,9 +17,13 @@ inline float exponential(float x) {
     const float shifted = bounded * log2_e + round_to_integer;
     const float power = shifted - round_to_integer;
     const float rest = (bounded - power * ln2_high) - power * ln2_low;
-    float series = 1.0f / 720.0f;
-    for (const float coefficient : {1.0f / 120.0f, 1.0f / 24.0f, 1.0f / 6.0f, 0.5f, 1.0f, 1.0f})
-        series = series * rest + coefficient;
+    // Spelled out: the compiler does not vectorise around a loop over coefficients.
+    float series = rest * (1.0f / 720.0f) + 1.0f / 120.0f;
+    series = series * rest + 1.0f / 24.0f;
+    series = series * rest + 1.0f / 6.0f;
+    series = series * rest + 0.5f;
+    series = series * rest + 1.0f;
+    series = series * rest + 1.0f;
     int32_t exponent;
     std::memcpy(&exponent, &shifted, sizeof exponent);
     const uint32_t scale_bits = (static_cast<uint32_t>(exponent) + 127u) << 23;

@@ -41,13 +41,24 @@ std::vector<HeadSize> kinds() {
     return {tdt, capped, rnnt, ctc};
 }
 
-std::vector<int> beams(const RandomHead& random) {
-    return random.weights.is_ctc() ? std::vector<int>{1} : std::vector<int>{1, 2, 5};
+/// Every token is a word: "w0", "w1", ...
+std::shared_ptr<const PhraseTree> favouring(const RandomHead& random, const std::vector<std::string>& phrases, float bonus) {
+    std::vector<std::string> pieces;
+    for (int i = 0; i < random.weights.tokens; ++i) pieces.push_back("▁w" + std::to_string(i));
+    pieces.push_back("<blank>");
+    return std::make_shared<const PhraseTree>(SentencePieces(pieces, {}, random.weights.blank()), phrases, bonus);
+}
+
+std::vector<SearchOptions> all_options(const RandomHead& random) {
+    if (random.weights.is_ctc()) return {{1, nullptr}};
+    const auto phrases = favouring(random, {"w3 w5", "w1", "w3 w7 w8", "w20 w21", "w5 w30"}, 2);
+    return {{1, nullptr}, {2, nullptr}, {5, nullptr}, {1, phrases}, {4, phrases}};
 }
 
 /// What a search finds when it hears the frames in pieces that end at `cuts`.
-std::vector<Token> search(Head& head, const std::vector<float>& projected, std::vector<int> cuts, int beam) {
-    Search search(head.weights(), {beam, nullptr});
+std::vector<Token> search(Head& head, const std::vector<float>& projected, std::vector<int> cuts,
+                          const SearchOptions& options = {}) {
+    Search search(head.weights(), options);
     const int width = head.weights().frame_width();
     cuts.push_back(static_cast<int>(projected.size()) / width);
     std::vector<Token> tokens;
@@ -82,7 +93,7 @@ TEST_CASE("the greedy search finds what the definition finds") {
             Head head(random.weights, executor());
             const std::vector<float> frames = random.frames(40, seed);
             const std::vector<Token> expected = reference_greedy(random.weights, frames);
-            const std::vector<Token> tokens = search(head, head.project(frames.data(), 40), {}, 1);
+            const std::vector<Token> tokens = search(head, head.project(frames.data(), 40), {});
             REQUIRE(tokens.size() == expected.size());
             for (size_t i = 0; i < tokens.size(); ++i) {
                 CHECK(tokens[i].id == expected[i].id);
@@ -125,7 +136,7 @@ TEST_CASE("CTC takes the best token of each frame, and a run as one") {
         }
         before = best;
     }
-    const std::vector<Token> tokens = search(head, projected, {}, 1);
+    const std::vector<Token> tokens = search(head, projected, {});
     REQUIRE(tokens.size() == expected.size());
     CHECK(tokens.size() > 20);
     for (size_t i = 0; i < tokens.size(); ++i) {
@@ -154,7 +165,7 @@ TEST_CASE("a beam of one is the greedy search") {
                 beam.take();
             }
             beam.finish();
-            CHECK(beam.committed == search(head, projected, {}, 1));
+            CHECK(beam.committed == search(head, projected, {}));
         }
     }
 }
@@ -166,14 +177,14 @@ TEST_CASE("tokens do not depend on how the frames are cut") {
         Head head(random.weights, executor());
         const std::vector<float> frames = random.frames(50, 9);
         const std::vector<float> projected = head.project(frames.data(), 50);
-        for (const int beam : beams(random)) {
-            CAPTURE(beam);
-            const std::vector<Token> whole = search(head, projected, {}, beam);
+        for (const SearchOptions& options : all_options(random)) {
+            CAPTURE(options.beam);
+            const std::vector<Token> whole = search(head, projected, {}, options);
             CHECK(whole.size() > 5);
             std::vector<int> every_frame;
             for (int i = 1; i < 50; ++i) every_frame.push_back(i);
-            CHECK(search(head, projected, every_frame, beam) == whole);
-            for (int i = 0; i < 20; ++i) CHECK(search(head, projected, random_cuts(50, generator), beam) == whole);
+            CHECK(search(head, projected, every_frame, options) == whole);
+            for (int i = 0; i < 20; ++i) CHECK(search(head, projected, random_cuts(50, generator), options) == whole);
         }
     }
 }
@@ -194,11 +205,11 @@ TEST_CASE("streams advanced together find what each finds alone") {
         for (unsigned i = 0; i < 7; ++i) {
             const int count = 20 + static_cast<int>(5 * i);
             const std::vector<float> frames = random.frames(count, i);
-            const std::vector<int> choices = beams(random);
-            const int beam = choices[i % choices.size()];
+            const std::vector<SearchOptions> choices = all_options(random);
+            const SearchOptions& options = choices[i % choices.size()];
             std::vector<float> projected = head.project(frames.data(), count);
-            std::vector<Token> alone = search(head, projected, {}, beam);
-            streams.push_back({std::move(projected), std::move(alone), {}, Search(random.weights, {beam, nullptr}), 0, count});
+            std::vector<Token> alone = search(head, projected, {}, options);
+            streams.push_back({std::move(projected), std::move(alone), {}, Search(random.weights, options), 0, count});
         }
         const auto take = [](Stream& stream) {
             for (const Token& token : stream.search.take_committed()) stream.together.push_back(token);
@@ -231,8 +242,8 @@ TEST_CASE("a copy looks ahead, the search itself stays where it is") {
         const std::vector<float> frames = random.frames(40, 2);
         const std::vector<float> projected = head.project(frames.data(), 40);
         const int width = random.weights.frame_width();
-        for (const int beam : beams(random)) {
-            Search search_(random.weights, {beam, nullptr});
+        for (const SearchOptions& options : all_options(random)) {
+            Search search_(random.weights, options);
             std::vector<Token> tokens;
             for (int begin = 0; begin < 40; begin += 10) {
                 advance(head, {{&search_, projected.data() + begin * width, 10}});
@@ -242,12 +253,39 @@ TEST_CASE("a copy looks ahead, the search itself stays where it is") {
             }
             search_.finish();
             for (const Token& token : search_.take_committed()) tokens.push_back(token);
-            CHECK(tokens == search(head, projected, {}, beam));
+            CHECK(tokens == search(head, projected, {}, options));
         }
     }
 }
 
-TEST_CASE("what a beam commits, with its tentative tokens, is always its best hypothesis; tokens are committed in time") {
+TEST_CASE("a favoured phrase is found where it was close, and one that breaks off leaves no trace") {
+    for (const HeadSize& size : kinds()) {
+        if (size.ctc) continue;
+        const RandomHead random(size);
+        Head head(random.weights, executor());
+        const std::vector<float> frames = random.frames(60, 3);
+        const std::vector<float> projected = head.project(frames.data(), 60);
+        for (const int beam : {1, 4}) {
+            CAPTURE(beam);
+            const auto count = [&](const std::string& phrase, int id, float bonus) {
+                int found = 0;
+                const auto tokens = search(head, projected, {}, {beam, favouring(random, {phrase}, bonus)});
+                for (const Token& token : tokens) found += token.id == id;
+                return found;
+            };
+            int gained = 0;
+            for (int id = 0; id < random.weights.tokens; ++id) {
+                const std::string word = "w" + std::to_string(id);
+                gained += count(word, id, 3) - count(word, id, 0);
+            }
+            CHECK(gained > random.weights.tokens / 4);
+            CHECK(search(head, projected, {}, {beam, favouring(random, {"w0 w1 w2"}, 0)}) ==
+                  search(head, projected, {}, {beam, nullptr}));
+        }
+    }
+}
+
+TEST_CASE("a beam's tokens are committed in time") {
     const RandomHead random;
     Head head(random.weights, executor());
     const std::vector<float> frames = random.frames(200, 6);
@@ -270,7 +308,7 @@ TEST_CASE("an aborted advance changes no search") {
     const std::vector<float> frames = random.frames(30, 2);
     const std::vector<float> projected = head.project(frames.data(), 30);
     for (const int beam : {1, 4}) {
-        const std::vector<Token> whole = search(head, projected, {}, beam);
+        const std::vector<Token> whole = search(head, projected, {}, {beam, nullptr});
         Search search_(random.weights, {beam, nullptr});
         int left = 40;
         own.set_should_stop([&] { return --left < 0; });
