@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <numeric>
 
 #include "errors.h"
 #include "model/unicode.h"
@@ -38,9 +39,12 @@ void PhraseTree::add(const std::vector<int>& tokens) {
     nodes_[node].complete = static_cast<int>(tokens.size());
 }
 
+/// What the token that leads from `parent` on scores.
+float PhraseTree::bonus(int parent) const { return parent == kRoot ? bonus_ / 2 : bonus_; }
+
 /// Breadth first, so that what a node falls back to is complete before it.
 void PhraseTree::link() {
-    std::vector<std::vector<bool>> covered(nodes_.size());  // tokens of the path that are in a phrase, whatever follows
+    std::vector<std::vector<float>> open(nodes_.size());  // what each token of the path scored, if it is not kept for good
     std::deque<int> waiting{kRoot};
     while (!waiting.empty()) {
         const int parent = waiting.front();
@@ -50,13 +54,11 @@ void PhraseTree::link() {
             Node& node = nodes_[index];
             if (parent != kRoot) node.fallback = after(nodes_[parent].fallback, token).second;
             if (node.complete == 0) node.complete = nodes_[node.fallback].complete;
-            covered[index] = covered[parent];
-            auto& path = covered[index];
-            if (!in_word_[token]) std::fill(path.end() - nodes_[parent].complete, path.end(), true);
-            path.push_back(false);
-            node.held_in_word = bonus_ * static_cast<float>(std::count(path.begin(), path.end(), false));
-            const auto open = std::count(path.begin(), path.end() - node.complete, false);
-            node.held = bonus_ * static_cast<float>(open);
+            auto& path = open[index] = open[parent];
+            if (!in_word_[token]) std::fill(path.end() - nodes_[parent].complete, path.end(), 0.0f);
+            path.push_back(bonus(parent));
+            node.held_in_word = std::accumulate(path.begin(), path.end(), 0.0f);
+            node.held = std::accumulate(path.begin(), path.end() - node.complete, 0.0f);
         }
     }
 }
@@ -74,8 +76,8 @@ std::pair<int, int> PhraseTree::after(int node, int token) const {
 
 PhraseTree::Step PhraseTree::step(int node, int token) const {
     const auto [from, to] = after(node, token);
-    const float bonus = to == kRoot ? 0 : bonus_;
-    return {to, from == node ? bonus : held(from, token) - held(node, token) + bonus};
+    const float gained = to == kRoot ? 0 : bonus(from);
+    return {to, from == node ? gained : held(from, token) - held(node, token) + gained};
 }
 
 void PhraseTree::favour(int node, float* scores) const {

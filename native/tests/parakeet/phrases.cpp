@@ -33,48 +33,49 @@ float score(const PhraseTree& tree, const std::vector<int>& tokens) {
 
 }  // namespace
 
-TEST_CASE("a phrase scores for each of its tokens, and nothing if it breaks off") {
+TEST_CASE("a phrase scores for each of its tokens, half for the first, and nothing if it breaks off") {
     const PhraseTree tree(pieces(), {"turn on the lights", "stop"}, 2);
-    CHECK(score(tree, {kTurn, kOn, kThe, kLight, kS}) == 10);
-    CHECK(score(tree, {kThe, kTurn, kOn, kThe, kLight, kS, kThe}) == 10);
+    CHECK(score(tree, {kTurn, kOn, kThe, kLight, kS}) == 9);
+    CHECK(score(tree, {kThe, kTurn, kOn, kThe, kLight, kS, kThe}) == 9);
     CHECK(score(tree, {kTurn}) == 0);
     CHECK(score(tree, {kTurn, kOn, kThe}) == 0);
     CHECK(score(tree, {kTurn, kOn, kThe, kOff}) == 0);
     CHECK(score(tree, {kTurn, kOn, kThe, kLight, kThe}) == 0);
-    CHECK(score(tree, {kTurn, kTurn, kOn, kThe, kLight, kS}) == 10);
-    CHECK(score(tree, {kTurn, kOn, kStop}) == 2);
-    CHECK(score(tree, {kStop, kStop, kTurn}) == 4);
+    CHECK(score(tree, {kTurn, kTurn, kOn, kThe, kLight, kS}) == 9);
+    CHECK(score(tree, {kTurn, kOn, kStop}) == 1);
+    CHECK(score(tree, {kStop, kStop, kTurn}) == 2);
     CHECK(score(tree, {}) == 0);
 }
 
 TEST_CASE("a phrase does not favour a longer word") {
     const PhraseTree tree(pieces(), {"stop", "light"}, 2);
-    CHECK(score(tree, {kStop}) == 2);
-    CHECK(score(tree, {kStop, kComma}) == 2);
-    CHECK(score(tree, {kStop, kThe}) == 2);
+    CHECK(score(tree, {kStop}) == 1);
+    CHECK(score(tree, {kStop, kComma}) == 1);
+    CHECK(score(tree, {kStop, kThe}) == 1);
     CHECK(score(tree, {kStop, kPed}) == 0);
-    CHECK(score(tree, {kStop, kPed, kStop, kThe}) == 2);
+    CHECK(score(tree, {kStop, kPed, kStop, kThe}) == 1);
     CHECK(score(tree, {kLight, kS, kThe}) == 0);
 }
 
 TEST_CASE("a phrase within another, or at its beginning, counts by itself") {
-    const PhraseTree tree(pieces(), {"turn on", "turn on the lights", "the"}, 1);
-    CHECK(score(tree, {kTurn, kOn}) == 2);
-    CHECK(score(tree, {kTurn, kOn, kThe}) == 3);           // "turn on" and "the"
+    const PhraseTree tree(pieces(), {"turn on", "turn on the lights"}, 2);
+    CHECK(score(tree, {kTurn, kOn}) == 3);
+    CHECK(score(tree, {kTurn, kOn, kThe}) == 3);
     CHECK(score(tree, {kTurn, kOn, kThe, kLight}) == 3);
-    CHECK(score(tree, {kTurn, kOn, kThe, kLight, kS}) == 5);
-    const PhraseTree inner(pieces(), {"turn on the lights", "on the"}, 1);
-    CHECK(score(inner, {kTurn, kOn, kThe}) == 2);
-    CHECK(score(inner, {kTurn, kOn, kThe, kOff}) == 2);
+    CHECK(score(tree, {kTurn, kOn, kThe, kLight, kS}) == 9);
+    const PhraseTree inner(pieces(), {"turn on the lights", "on the"}, 2);
+    CHECK(score(inner, {kOn, kThe}) == 3);
+    CHECK(score(inner, {kOn, kThe, kLight, kS}) == 3);
     CHECK(score(inner, {kTurn, kOn, kOff}) == 0);
-    CHECK(score(inner, {kOn, kThe, kLight, kS}) == 2);
-    CHECK(score(inner, {kTurn, kOn, kThe, kLight, kS}) == 5);
+    CHECK(score(inner, {kTurn, kOn, kThe}) == 4);  // as parts of the longer phrase, two tokens score in full
+    CHECK(score(inner, {kTurn, kOn, kThe, kOff}) == 4);
+    CHECK(score(inner, {kTurn, kOn, kThe, kLight, kS}) == 9);
 }
 
 TEST_CASE("what breaks off may be the beginning of another phrase") {
-    const PhraseTree tree(pieces(), {"turn on the off", "the light"}, 1);
-    CHECK(score(tree, {kTurn, kOn, kThe, kLight}) == 2);
-    CHECK(score(tree, {kTurn, kOn, kThe, kOff}) == 4);
+    const PhraseTree tree(pieces(), {"turn on the off", "the light"}, 2);
+    CHECK(score(tree, {kTurn, kOn, kThe, kLight}) == 3);
+    CHECK(score(tree, {kTurn, kOn, kThe, kOff}) == 7);
 }
 
 TEST_CASE("all scores at once are those of single steps") {
@@ -92,9 +93,9 @@ TEST_CASE("all scores at once are those of single steps") {
 }
 
 TEST_CASE("phrases are favoured in their usual spellings") {
-    const PhraseTree tree(pieces(), {"TURN ON"}, 1);
-    CHECK(score(tree, {kTurn, kOn}) == 2);
-    const PhraseTree capital(pieces(), {"on"}, 1);
+    const PhraseTree tree(pieces(), {"TURN ON"}, 2);
+    CHECK(score(tree, {kTurn, kOn}) == 3);
+    const PhraseTree capital(pieces(), {"on"}, 2);
     CHECK(score(capital, {kOn}) == 1);
     CHECK(score(capital, {kBigOn}) == 1);
 }
