@@ -14,6 +14,7 @@ constexpr int kLongText = 8;
 constexpr float kSureLogprob = -1.0f;
 constexpr float kNoSpeechWeight = 0.5f;
 constexpr float kLeastEvidence = -1.2f;
+constexpr float kLikelySilence = 0.58f, kPlainLogprob = -0.6f;
 
 bool has_letters(std::string_view text) {
     const auto characters = decode_utf8(text);
@@ -53,6 +54,8 @@ bool speech_evident(const Model& model, const std::vector<int>& tokens, const st
         average = std::accumulate(text_logprobs.begin(), text_logprobs.begin() + told, 0.0f) / static_cast<float>(told);
     }
     if (!has_letters(model.tokenizer.decode({text.begin(), text.end()}))) return false;
+    // Over a murmur the model writes at length, but says itself that it is hardly speech.
+    if (no_speech_prob > kLikelySilence && average < kPlainLogprob) return false;
     // Over noise the model writes short set phrases, and is less sure of them than of anything that it hears.
     if (text.size() >= kLongText && average >= kSureLogprob) return true;
     return average - kNoSpeechWeight * no_speech_prob >= kLeastEvidence;
