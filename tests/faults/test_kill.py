@@ -8,7 +8,7 @@ import os
 import random
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -28,7 +28,8 @@ KILLS = 2
 class MortalDaemon:
     """A daemon process that can be killed and started again at its address, on its journal."""
 
-    def __init__(self, model: Path, journal: Path) -> None:
+    def __init__(self, model: Path, journal: Path, settings: Mapping[str, str] | None = None) -> None:
+        """``settings``: further ones, as variables of the environment."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
         self.address = f"ws://127.0.0.1:{self._port}"
@@ -37,8 +38,15 @@ class MortalDaemon:
             "STENOD_JOURNAL__ENABLED": "true",
             "STENOD_JOURNAL__FOLDER": str(journal),
             "STENOD_SESSION__STEP_MS": "800",
+            **(settings or {}),
         }
         self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def process_id(self) -> int:
+        """Of the process that runs."""
+        assert self._process is not None
+        return self._process.pid
 
     async def start(self) -> None:
         """Returns when it listens."""
