@@ -197,14 +197,18 @@ class Sender:
                 self._outbox.acknowledge(frames)
             case events.Numbered(seq=seq) if seq <= self._last_seq:
                 return False
-            case events.Numbered(seq=seq):
-                self._last_seq = seq
             case events.Flushed(id=str(name)) if name in self._flushes:
                 event = events.Flushed(self._flushes.pop(name))
             case events.Flushed():
                 return False
+            case events.Ended(reason="finished"):
+                # Every flush came before that, and its answer may have been lost.
+                self._events.extend(events.Flushed(flush_id) for flush_id in self._flushes.values())
+                self._flushes.clear()
             case events.Partial() if self._events and isinstance(self._events[-1], events.Partial):
                 self._events.pop()
+        if isinstance(event, events.Numbered):
+            self._last_seq = event.seq
         self._events.append(event)
         self._change()
         if isinstance(event, events.Error) and event.fatal:

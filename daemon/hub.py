@@ -57,6 +57,8 @@ class Resumption(NamedTuple):
     channel: Channel
     frames: int
     """Received at the declared rate; audio goes on from there."""
+    flushes: tuple[str | int | None, ...] = ()
+    """Those that a session which has ended answered last."""
 
 
 class Hub:
@@ -226,7 +228,7 @@ class Hub:
                 return Resumption(session, session.channel, session.realign())
         ended = self.departures.find(wanted, token)
         if ended is not None and last_seq <= ended.last_seq:
-            return Resumption(None, ended.channel, ended.received_frames)
+            return Resumption(None, ended.channel, ended.received_frames, ended.flushes)
         if (
             self.journal is not None
             and (frames := await self._ended_before(wanted, token, last_seq)) is not None

@@ -126,6 +126,11 @@ class Session(Intake):
         """The number of the last numbered event that it told."""
         return self._publisher.last_seq
 
+    @property
+    def flushes(self) -> tuple[str | int | None, ...]:
+        """The ids of the last flushes that were answered."""
+        return tuple(self._flushes)
+
     def issue_token(self) -> str:
         """The token that its sender comes back with. Call it before ``run``."""
         token = secrets.token_urlsafe(24)

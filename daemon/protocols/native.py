@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 from ..access import Grant
 from ..audio.pcm import AudioFormat, UnsupportedAudio
 from ..channel import Cursor, Only
-from ..events import Ack, Dropped, Ended, EndReason, Limits, Resumed, Started, encode
+from ..events import Ack, Dropped, Ended, EndReason, Flushed, Limits, Resumed, Started, encode
 from ..hub import Hub, Refused, Slot
 from ..journal import JournalError
 from ..publication import Publication
@@ -191,7 +191,8 @@ class StreamConnection:
         session = resumption.session
         if session is not None:
             self._hold(session)
-        await self._socket.send(encode(Resumed(resumption.frames)), text=True)
+        for answer in (Resumed(resumption.frames), *map(Flushed, resumption.flushes)):
+            await self._socket.send(encode(answer), text=True)
         told = follow(
             resumption.channel,
             self._hub.journal,

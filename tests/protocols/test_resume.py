@@ -116,12 +116,13 @@ async def test_a_resumed_session_evicts_its_old_connection(daemon: str):
 async def test_a_session_that_ended_while_its_sender_was_away_tells_its_end(daemon: str):
     async with connect(f"{daemon}/v1/stream") as first:
         started, told = await start(first)
-        await say(first, pcm(clip())[: 2 * 16000], {"type": "finish"})
+        await say(first, pcm(clip())[: 2 * 16000], {"type": "flush", "id": "a"}, {"type": "finish"})
         await until(first, SpeechStarted)
         await lose(first)
     async with connect(f"{daemon}/v1/stream") as second:
         await say(second, resume(started, told))
         again = await rest(second)
+    assert Flushed("a") in again
     assert isinstance(again[-1], Ended)
     assert again[-1].reason == "finished"
     assert sequence(again)[0] == 2
