@@ -6,7 +6,10 @@ from . import ctranslate2, hf, parakeet, whisper_gguf, whispercpp
 from .checkpoint import Checkpoint
 from .errors import ModelError
 from .file_types import DEFAULT_FILE_TYPE, file_type
+from .parakeet import gguf_files as parakeet_gguf
+from .parakeet import hf as parakeet_hf
 from .parakeet import layout, nemo
+from .parakeet import whispercpp as parakeet_whispercpp
 from .progress import Progress, silent
 
 
@@ -36,13 +39,25 @@ def convert(
 
 def _read(source: Path) -> Checkpoint | parakeet.Checkpoint:
     if source.is_file():
-        return nemo.read(source) if nemo.recognises(source) else whispercpp.read(source)
+        return _read_file(source)
     if ctranslate2.recognises(source):
         return ctranslate2.read(source)
+    if parakeet_hf.recognises(source):
+        return parakeet_hf.read(source)
     if hf.recognises(source):
         return hf.read(source)
     raise ModelError(
         source,
         "is not there" if not source.exists() else "holds neither config.json nor model.bin",
-        "give the folder of a Hugging Face or CTranslate2 model, a .nemo file, or a .bin file of whisper.cpp",
+        "give the folder of a Hugging Face or CTranslate2 model, or a .nemo, .gguf or ggml .bin file",
     )
+
+
+def _read_file(source: Path) -> Checkpoint | parakeet.Checkpoint:
+    if nemo.recognises(source):
+        return nemo.read(source)
+    if parakeet_gguf.recognises(source):
+        return parakeet_gguf.read(source)
+    if parakeet_whispercpp.recognises(source):
+        return parakeet_whispercpp.read(source)
+    return whispercpp.read(source)

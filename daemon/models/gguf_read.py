@@ -1,4 +1,4 @@
-"""Reads our own GGUF files back, for ``info`` and ``quantize``.
+"""Reads GGUF files: our own for ``info`` and ``quantize``, and others' for ``convert``.
 
 gguf's reader is not used: it trusts the counts in a file, and may never return from a damaged one.
 """
@@ -13,13 +13,11 @@ from gguf.constants import GGUF_DEFAULT_ALIGNMENT, GGUFValueType
 from .binary import BinaryReader, reading
 from .errors import REMEDY, ModelError
 from .file_types import stored_size
+from .mel_filters import FILTERBANKS
 from .stored_tensor import MAX_RANK, checked_type, stored_tensor
 from .tensor import Tensor
 
 MAGIC = b"GGUF"
-ARCHITECTURES = ("whisper", "parakeet")
-"""The model families whose files can be used."""
-
 _VERSION = 3
 _NUMBER_FORMATS = {
     GGUFValueType.UINT8: "B",
@@ -79,9 +77,18 @@ def read_gguf(path: Path) -> GgufModel:
         tensors = _read_tensors(reader, tensor_count, _alignment(reader, fields))
     model = GgufModel(path, fields, tensors)
     architecture = model.value("general.architecture")
-    if architecture not in ARCHITECTURES:
-        known = ", ".join(ARCHITECTURES)
+    if architecture not in FILTERBANKS:
+        known = ", ".join(FILTERBANKS)
         raise ModelError(path, f"holds a model of the family {architecture!r}", f"choose one of: {known}")
+    return model
+
+
+def read_own_gguf(path: Path) -> GgufModel:
+    """``read_gguf`` for a file that must be in our own layout. Raises ModelError where it is another's."""
+    model = read_gguf(path)
+    if FILTERBANKS[model.value("general.architecture")] not in model.tensors:
+        fault = "is a model file of another program, without its filterbank"
+        raise ModelError(path, fault, "convert it with `stenod models convert`")
     return model
 
 

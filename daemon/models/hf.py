@@ -1,21 +1,16 @@
 """Reads a folder with a Whisper model in Hugging Face's layout: safetensors and JSON files."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from .checkpoint import Checkpoint, Sizes, Stack
 from .errors import REMEDY, ModelError
 from .json_files import integer, integer_list, integer_pairs, object_in, read_object
+from .safetensors_files import read_tensors
 from .tensor import Tensor
 from .vocabulary import VocabularyLayout, layout_of
-
-WEIGHTS_FILE = "model.safetensors"
-_INDEX_FILE = "model.safetensors.index.json"
 
 _OUTER_NAMES = {
     "encoder.embed_positions.weight": "encoder.positional_embedding",
@@ -51,7 +46,7 @@ def read(folder: Path) -> Checkpoint:
     config = read_object(config_file)
     if config.get("model_type") != "whisper":
         fault = f"describes a model of the type {config.get('model_type')!r}"
-        raise ModelError(config_file, fault, "choose a Whisper model")
+        raise ModelError(config_file, fault, "choose a Whisper or Parakeet model")
     sizes = _sizes(config, config_file)
     if not generation_file.is_file():
         generation_file = config_file
@@ -110,55 +105,13 @@ def _ordinary_tokens(folder: Path, layout: VocabularyLayout) -> list[str]:
 
 def _tensors(folder: Path) -> dict[str, Tensor]:
     """All tensors under OpenAI's names. The output projection must be the token embedding, as in Whisper."""
-    tensors: dict[str, Tensor] = {}
-    for path in _weight_files(folder):
-        tensors |= _tensors_of_file(path)
+    tensors = {_our_name(key): tensor for key, tensor in read_tensors(folder).items()}
     projection = tensors.pop("proj_out.weight", None)
     embedding = tensors.get("decoder.token_embedding.weight")
     if projection and embedding and not np.array_equal(projection.load(), embedding.load()):
         fault = "has an output projection that differs from its token embedding"
         raise ModelError(folder, fault, "choose a model that ties them, as Whisper does")
     return tensors
-
-
-def _weight_files(folder: Path) -> list[Path]:
-    if (folder / WEIGHTS_FILE).is_file():
-        return [folder / WEIGHTS_FILE]
-    index_file = folder / _INDEX_FILE
-    if not index_file.is_file():
-        remedy = "get the model's safetensors (pickled weights are never read: they can run code)"
-        raise ModelError(folder, f"has no {WEIGHTS_FILE}", remedy)
-    names = object_in(read_object(index_file), "weight_map", index_file).values()
-    if not all(isinstance(name, str) and Path(name).name == name for name in names):
-        raise ModelError(index_file, "does not list the files of its weights", REMEDY)
-    return [folder / name for name in sorted(set(names))]
-
-
-def _tensors_of_file(path: Path) -> dict[str, Tensor]:
-    try:
-        with safe_open(path, framework="numpy") as file:
-            slices = {key: file.get_slice(key) for key in file.keys()}  # noqa: SIM118
-            types = {key: found.get_dtype() for key, found in slices.items()}
-            shapes = {key: tuple(found.get_shape()) for key, found in slices.items()}
-    except (OSError, SafetensorError) as error:
-        raise ModelError(path, f"cannot be read as safetensors ({error})", REMEDY) from error
-    foreign = {kind for kind in types.values() if kind not in ("F16", "F32", "F64")}
-    if foreign:
-        fault = f"holds numbers of the type {', '.join(sorted(foreign))}"
-        raise ModelError(path, fault, "save the model as float16 or float32 first")
-    return {_our_name(key): Tensor(shape, _loader(path, key)) for key, shape in shapes.items()}
-
-
-def _loader(path: Path, key: str) -> Callable[[], NDArray[np.float32]]:
-    def load() -> NDArray[np.float32]:
-        try:
-            with safe_open(path, framework="numpy") as file:
-                values: NDArray[Any] = file.get_tensor(key)
-        except (OSError, SafetensorError) as error:
-            raise ModelError(path, f"cannot be read ({error})", REMEDY) from error
-        return values.astype(np.float32)
-
-    return load
 
 
 def _our_name(name: str) -> str:

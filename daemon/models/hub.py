@@ -16,8 +16,8 @@ from .atomic import require_room
 from .catalog import HubSource
 from .download import RemoteFile, download
 from .errors import ModelError
-from .hf import WEIGHTS_FILE
 from .progress import Progress
+from .safetensors_files import WEIGHTS_FILE
 
 _FILES = ("config.json", "generation_config.json", "vocab.json", WEIGHTS_FILE)
 _PATIENCE_S = 5.0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from .errors import REMEDY, ModelError
 from .file_types import FILE_TYPES
-from .gguf_read import read_gguf
-from .mel_filters import PARAKEET_NAME, WHISPER_NAME
+from .gguf_read import read_own_gguf
+from .mel_filters import FILTERBANKS
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ModelInfo:
 
 def info(path: Path) -> ModelInfo:
     """Looks into a GGUF file without loading it. Raises ModelError where it cannot be used."""
-    model = read_gguf(path)
+    model = read_own_gguf(path)
     family = model.value("general.architecture")
     number = model.value("general.file_type")
     types = {known.general: known.name for known in FILE_TYPES.values()}
@@ -49,9 +49,7 @@ def info(path: Path) -> ModelInfo:
         type=types[number],
         bytes=path.stat().st_size,
         parameters=sum(
-            prod(tensor.shape)
-            for name, tensor in model.tensors.items()
-            if name not in (WHISPER_NAME, PARAKEET_NAME)
+            prod(tensor.shape) for name, tensor in model.tensors.items() if name != FILTERBANKS[family]
         ),
         sizes=sizes,
         languages=languages,

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from .tensor import Tensor
 
-WHISPER_NAME, PARAKEET_NAME = "mel.filters", "fb"
-"""What the filterbank is called in our files."""
+FILTERBANKS = {"whisper": "mel.filters", "parakeet": "fb"}
+"""What the filterbank is called in our files of each model family."""
 
 SAMPLE_RATE = 16000
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import gguf
 
 from .file_types import file_type
-from .gguf_read import GgufModel, read_gguf
+from .gguf_read import GgufModel, read_own_gguf
 from .gguf_write import write_gguf
 from .progress import Progress, silent
 
@@ -19,7 +19,7 @@ def quantize(source: Path, target: Path, type: str, progress: Progress = silent)
     damaged, or the target cannot be written.
     """
     chosen = file_type(type)
-    model = read_gguf(source)
+    model = read_own_gguf(source)
 
     def add_metadata(writer: gguf.GGUFWriter) -> None:
         _copy_metadata(model, writer)

@@ -14,3 +14,7 @@ class Tensor:
     shape: tuple[int, ...]
     load: Callable[[], NDArray[np.float32]]
     """Reads and decodes the data; blocks. Raises ModelError where the source turns out to be damaged."""
+
+    def reshaped(self, shape: tuple[int, ...]) -> "Tensor":
+        """The same numbers in another shape, which must have as many of them."""
+        return Tensor(shape, lambda: self.load().reshape(shape))

@@ -8,7 +8,7 @@ from .alignment import default_alignment_heads
 from .checkpoint import Checkpoint, Stack, tensor_shapes
 from .file_types import FileType
 from .gguf_write import write_gguf
-from .mel_filters import WHISPER_NAME, mel_filters_tensor
+from .mel_filters import FILTERBANKS, mel_filters_tensor
 from .progress import Progress
 from .suppression import begin_suppressed_tokens, suppressed_tokens
 
@@ -23,7 +23,7 @@ def write(checkpoint: Checkpoint, target: Path, name: str, chosen: FileType, pro
     """
     checkpoint.require_sound()
     bands = checkpoint.sizes.mel_bands
-    tensors = {WHISPER_NAME: mel_filters_tensor(bands, _FFT_LENGTH)}
+    tensors = {FILTERBANKS[ARCHITECTURE]: mel_filters_tensor(bands, _FFT_LENGTH)}
     tensors |= {key: checkpoint.tensors[key] for key in tensor_shapes(checkpoint.sizes)}
 
     def add_metadata(writer: gguf.GGUFWriter) -> None:

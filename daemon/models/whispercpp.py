@@ -1,4 +1,4 @@
-"""Reads the ggml ``.bin`` files of whisper.cpp, quantised ones included."""
+"""Reads whisper.cpp's ggml ``.bin`` files of Whisper, quantised ones included."""
 
 from math import prod
 from pathlib import Path
@@ -6,20 +6,14 @@ from pathlib import Path
 from .binary import BinaryReader, reading
 from .checkpoint import Checkpoint, Sizes, Stack
 from .errors import ModelError
-from .file_types import stored_size
-from .stored_tensor import BLOCK_TYPES, MAX_RANK, checked_type, stored_tensor
-from .tensor import Tensor
+from .ggml_bin import MAGIC, read_strings, read_tensors
 from .vocabulary import encode_bytes, layout_of
-
-_MAGIC = 0x67676D6C
-_QUANTISATION_VERSION = 2
-"""Of blocks as gguf knows them; those of older versions are laid out differently."""
 
 
 def read(path: Path) -> Checkpoint:
     """The checkpoint in ``path``; tensors are read when they are asked for. Raises ModelError."""
     with reading(path) as reader:
-        if reader.number("I", "the header") != _MAGIC:
+        if reader.number("I", "the header") != MAGIC:
             raise ModelError(
                 path,
                 "is not a model of whisper.cpp",
@@ -27,11 +21,11 @@ def read(path: Path) -> Checkpoint:
             )
         sizes, quantisation_version = _read_sizes(reader)
         _skip_mel_filters(reader, sizes)
-        tokens = _read_tokens(reader)
-        tensors: dict[str, Tensor] = {}
-        while reader.remaining:
-            name, tensor = _read_tensor(reader, quantisation_version)
-            tensors[name] = tensor
+        tokens = [encode_bytes(token) for token in read_strings(reader, reader.number("i", "the vocabulary"))]
+        tensors = read_tensors(reader, quantisation_version)
+    for name, tensor in tensors.items():
+        if name.startswith("encoder.conv") and name.endswith(".bias"):
+            tensors[name] = tensor.reshaped((prod(tensor.shape),))  # a column in whisper.cpp's files
     layout = layout_of(sizes.vocab_size, path)
     return Checkpoint(path, sizes, tokens[: layout.ordinary_count], tensors)
 
@@ -56,29 +50,3 @@ def _skip_mel_filters(reader: BinaryReader, sizes: Sizes) -> None:
     if bands != sizes.mel_bands:
         raise reader.fault(f"it has {bands} mel filters for {sizes.mel_bands} bands")
     reader.skip(4 * bands * bins, "the mel filters")
-
-
-def _read_tokens(reader: BinaryReader) -> list[str]:
-    count = reader.number("i", "the vocabulary")
-    return [
-        encode_bytes(reader.read(reader.number("I", "a token's length"), "a token")) for _ in range(count)
-    ]
-
-
-def _read_tensor(reader: BinaryReader, quantisation_version: int) -> tuple[str, Tensor]:
-    rank, name_length, type_number = reader.numbers("3i", "a tensor's header")
-    if not 0 < rank <= MAX_RANK:
-        raise reader.fault(f"a tensor has {rank} dimensions")
-    shape = reader.numbers(f"{rank}i", "a tensor's shape")[::-1]
-    name = reader.read(name_length, "a tensor's name").decode("utf-8", "backslashreplace")
-    stored = checked_type(reader, name, type_number, shape)
-    if stored.name in BLOCK_TYPES and quantisation_version != _QUANTISATION_VERSION:
-        raise ModelError(
-            reader.path,
-            f"is quantised in a way that is no longer used (version {quantisation_version})",
-            "get its f16 file instead, or quantise it again",
-        )
-    offset = reader.skip(stored_size(shape, stored), name)
-    if name.startswith("encoder.conv") and name.endswith(".bias"):
-        shape = (prod(shape),)  # a column in whisper.cpp's files
-    return name, stored_tensor(reader.path, offset, shape, stored)

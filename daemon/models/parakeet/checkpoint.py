@@ -1,7 +1,7 @@
 """A Parakeet checkpoint in memory: every source format is read into it, and the GGUF file written from it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -9,6 +9,8 @@ from ..errors import REMEDY, ModelError
 from ..tensor import Tensor
 
 SUBSAMPLING_FACTOR = 8
+FFT_LENGTH, WINDOW_LENGTH, HOP_LENGTH = 512, 400, 160
+"""Of all models' front ends, in samples at 16 kHz."""
 PRE_EMPHASIS = 0.97
 """Of all models; configurations leave it out."""
 BLANK = "<blank>"
@@ -16,6 +18,7 @@ BLANK = "<blank>"
 AttentionStyle = Literal["regular", "chunked_limited", "chunked_limited_with_rc"]
 Activation = Literal["relu", "sigmoid", "tanh"]
 HeadKind = Literal["tdt", "rnnt", "ctc"]
+Norm = Literal["batch_norm", "layer_norm"]
 
 _MAX_BLOCKS = 1024
 _MAX_DURATION = 1024
@@ -23,13 +26,10 @@ _MAX_DURATION = 1024
 
 @dataclass(frozen=True)
 class FrontEnd:
-    """How audio becomes log-mel frames. Lengths in samples at 16 kHz."""
+    """How audio becomes log-mel frames, as far as models differ in it."""
 
     mel_bands: int
     normalize: Literal["per_feature", "none"]
-    fft_length: int = 512
-    window_length: int = 400
-    hop_length: int = 160
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Encoder:
     """Whether linear and convolution layers of the blocks have biases."""
     scales_input: bool
     """Whether the subsampling's output is multiplied by the root of ``width``."""
-    norm: Literal["batch_norm", "layer_norm"]
+    norm: Norm
     """Of the convolution module."""
     style: AttentionStyle = "regular"
     """``chunked_limited`` encoders are causal: subsampling, convolution and, chunk by chunk, attention."""
@@ -118,21 +118,32 @@ class Checkpoint:
             return "ctc"
         return "tdt" if self.transducer.durations else "rnnt"
 
-    def require_sound(self) -> None:
-        """Raises ModelError where sizes, pieces and tensors do not belong together."""
+    def sound(self) -> "Checkpoint":
+        """The same, with exactly the shapes of ``tensor_shapes``: some formats leave out dimensions of one.
+
+        Raises ModelError where sizes, pieces and tensors do not belong together.
+        """
         _require_sizes(self)
+        tensors: dict[str, Tensor] = {}
         for name, shape in tensor_shapes(self).items():
             if name not in self.tensors:
                 raise ModelError(self.path, f"lacks the tensor {name}", REMEDY)
-            if self.tensors[name].shape != shape:
-                fault = f"has {name} with the shape {list(self.tensors[name].shape)} instead of {list(shape)}"
+            found = self.tensors[name]
+            if _without_ones(found.shape) != _without_ones(shape):
+                fault = f"has {name} with the shape {list(found.shape)} instead of {list(shape)}"
                 raise ModelError(self.path, fault, REMEDY)
+            tensors[name] = found if found.shape == shape else found.reshaped(shape)
+        return replace(self, tensors=tensors)
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(size for size in shape if size != 1)
 
 
 def _require_sizes(checkpoint: Checkpoint) -> None:
     path, encoder, transducer = checkpoint.path, checkpoint.encoder, checkpoint.transducer
     sizes = [number for number in astuple(encoder) if type(number) is int]
-    sizes += [*astuple(checkpoint.front_end)[2:], checkpoint.front_end.mel_bands, len(checkpoint.pieces)]
+    sizes += [checkpoint.front_end.mel_bands, len(checkpoint.pieces)]
     if transducer:
         sizes += [transducer.hidden, transducer.layer_count, transducer.joint_hidden, transducer.max_symbols]
     if min(sizes) <= 0:
@@ -148,6 +159,8 @@ def _require_sizes(checkpoint: Checkpoint) -> None:
         raise ModelError(path, f"has the attention contexts {encoder.contexts}", REMEDY)
     if encoder.is_causal and min(right for _, right in encoder.contexts) < 0:
         raise ModelError(path, f"attends in chunks without an end ({encoder.contexts})", REMEDY)
+    if encoder.style == "chunked_limited_with_rc" and not all(encoder.chunk_contexts):
+        raise ModelError(path, "does not tell the chunks that it was trained with", REMEDY)
     if transducer and not all(0 <= duration <= _MAX_DURATION for duration in transducer.durations):
         raise ModelError(path, f"has the durations {list(transducer.durations)}", REMEDY)
 

@@ -85,23 +85,23 @@ import gguf
 
 from ..file_types import FileType
 from ..gguf_write import write_gguf
-from ..mel_filters import PARAKEET_NAME, SAMPLE_RATE, mel_filters_tensor
+from ..mel_filters import FILTERBANKS, SAMPLE_RATE, mel_filters_tensor
 from ..progress import Progress
 from .checkpoint import (
     BLANK,
+    FFT_LENGTH,
+    HOP_LENGTH,
     PRE_EMPHASIS,
     SUBSAMPLING_FACTOR,
+    WINDOW_LENGTH,
     Checkpoint,
     Encoder,
     FrontEnd,
     Transducer,
-    tensor_shapes,
 )
+from .vocabulary import CONTROL, UNKNOWN
 
 ARCHITECTURE = "parakeet"
-
-_CONTROL = 3
-_UNKNOWN = 2
 
 
 def write(checkpoint: Checkpoint, target: Path, name: str, chosen: FileType, progress: Progress) -> None:
@@ -109,10 +109,10 @@ def write(checkpoint: Checkpoint, target: Path, name: str, chosen: FileType, pro
 
     Raises ModelError where the checkpoint is incomplete or damaged, or ``target`` cannot be written.
     """
-    checkpoint.require_sound()
+    checkpoint = checkpoint.sound()
     front_end = checkpoint.front_end
-    tensors = {PARAKEET_NAME: mel_filters_tensor(front_end.mel_bands, front_end.fft_length)}
-    tensors |= {key: checkpoint.tensors[key] for key in tensor_shapes(checkpoint)}
+    tensors = {FILTERBANKS[ARCHITECTURE]: mel_filters_tensor(front_end.mel_bands, FFT_LENGTH)}
+    tensors |= checkpoint.tensors
 
     def add_metadata(writer: gguf.GGUFWriter) -> None:
         writer.add_name(name)
@@ -180,9 +180,9 @@ def _add_front_end(writer: gguf.GGUFWriter, front_end: FrontEnd) -> None:
     writer.add_string("stt.frontend.type", "mel")
     writer.add_uint32("stt.frontend.num_mels", front_end.mel_bands)
     writer.add_uint32("stt.frontend.sample_rate", SAMPLE_RATE)
-    writer.add_uint32("stt.frontend.n_fft", front_end.fft_length)
-    writer.add_uint32("stt.frontend.win_length", front_end.window_length)
-    writer.add_uint32("stt.frontend.hop_length", front_end.hop_length)
+    writer.add_uint32("stt.frontend.n_fft", FFT_LENGTH)
+    writer.add_uint32("stt.frontend.win_length", WINDOW_LENGTH)
+    writer.add_uint32("stt.frontend.hop_length", HOP_LENGTH)
     writer.add_string("stt.frontend.window", "hann")
     writer.add_string("stt.frontend.normalize", front_end.normalize)
     writer.add_float32("stt.frontend.dither", 0.0)
@@ -196,8 +196,8 @@ def _add_vocabulary(writer: gguf.GGUFWriter, checkpoint: Checkpoint) -> None:
     writer.add_tokenizer_model("bpe")
     writer.add_token_list([*(piece.text for piece in pieces), BLANK])
     writer.add_token_scores([*(piece.score for piece in pieces), 0.0])
-    writer.add_token_types([*(piece.type for piece in pieces), _CONTROL])
-    unknown = [number for number, piece in enumerate(pieces) if piece.type == _UNKNOWN]
+    writer.add_token_types([*(piece.type for piece in pieces), CONTROL])
+    unknown = [number for number, piece in enumerate(pieces) if piece.type == UNKNOWN]
     if unknown:
         writer.add_unk_token_id(unknown[0])
     writer.add_uint32("tokenizer.ggml.blank_token_id", len(pieces))

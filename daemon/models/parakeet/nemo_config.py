@@ -8,35 +8,56 @@ from ..errors import ModelError
 from ..json_files import integer, integer_list, object_in
 from ..mel_filters import SAMPLE_RATE
 from ..tensor import Tensor
-from .checkpoint import SUBSAMPLING_FACTOR, Activation, AttentionStyle, Encoder, FrontEnd, Transducer
+from .checkpoint import (
+    FFT_LENGTH,
+    HOP_LENGTH,
+    PRE_EMPHASIS,
+    SUBSAMPLING_FACTOR,
+    WINDOW_LENGTH,
+    Activation,
+    AttentionStyle,
+    Encoder,
+    FrontEnd,
+    Norm,
+    Transducer,
+)
+from .checks import foreign, one_of, require_known
 
 Config = dict[str, Any]
 
 _DEFAULT_MAX_SYMBOLS = 10
+_KNOWN_AUDIO = {
+    "sample_rate": SAMPLE_RATE,
+    "window": "hann",
+    "n_fft": FFT_LENGTH,
+    "window_size": WINDOW_LENGTH / SAMPLE_RATE,
+    "window_stride": HOP_LENGTH / SAMPLE_RATE,
+    "frame_splicing": 1,
+    "preemph": PRE_EMPHASIS,
+    "lowfreq": 0,
+    "highfreq": SAMPLE_RATE // 2,
+    "log": True,
+    "mag_power": 2.0,
+}
+_KNOWN_ENCODER = {
+    "subsampling": "dw_striding",
+    "subsampling_factor": SUBSAMPLING_FACTOR,
+    "self_attention_model": "rel_pos",
+    "untie_biases": True,
+    "feat_out": -1,
+    "global_tokens": 0,
+}
 
 
 def front_end_of(config: Config, path: Path) -> FrontEnd:
     """Raises ModelError where the model hears audio in a way that ours does not."""
-    preprocessor = object_in(config, "preprocessor", path)
-    for key, known in (
-        ("sample_rate", SAMPLE_RATE),
-        ("window", "hann"),
-        ("n_fft", 512),
-        ("window_size", 0.025),
-        ("window_stride", 0.01),
-        ("frame_splicing", 1),
-        ("preemph", 0.97),
-        ("lowfreq", 0),
-        ("highfreq", None),
-        ("log", True),
-        ("mag_power", 2.0),
-    ):
-        _require_known(preprocessor, key, known, path)
-    normalize = preprocessor.get("normalize", "per_feature")
-    if normalize not in ("per_feature", "NA", None):
-        raise _foreign(path, "normalize", normalize, "per_feature, NA")
+    content = object_in(config, "preprocessor", path)
+    require_known(content, _KNOWN_AUDIO, path)
+    normalize = one_of(
+        ("per_feature", "NA", None), content.get("normalize", "per_feature"), "normalize", path
+    )
     return FrontEnd(
-        mel_bands=integer(preprocessor, "features", path),
+        mel_bands=integer(content, "features", path),
         normalize="per_feature" if normalize == "per_feature" else "none",
     )
 
@@ -44,21 +65,10 @@ def front_end_of(config: Config, path: Path) -> FrontEnd:
 def encoder_of(config: Config, tensors: Mapping[str, Tensor], path: Path) -> Encoder:
     """``tensors`` with NeMo's names. Raises ModelError where it is no FastConformer that ours can be."""
     content = object_in(config, "encoder", path)
-    for key, known in (
-        ("subsampling", "dw_striding"),
-        ("subsampling_factor", SUBSAMPLING_FACTOR),
-        ("self_attention_model", "rel_pos"),
-        ("untie_biases", True),
-        ("reduction", None),
-        ("feat_out", -1),
-        ("global_tokens", 0),
-        ("conv_dual_mode", False),
-    ):
-        _require_known(content, key, known, path)
+    require_known(content, _KNOWN_ENCODER, path)
+    if content.get("reduction") is not None:
+        raise foreign(path, "reduction", content["reduction"], "none")
     style = content.get("att_context_style", "regular")
-    _require_one_of(get_args(AttentionStyle), style, "att_context_style", path)
-    norm = content.get("conv_norm_type", "batch_norm")
-    _require_one_of(("batch_norm", "layer_norm"), norm, "conv_norm_type", path)
     width = integer(content, "d_model", path)
     encoder = Encoder(
         block_count=integer(content, "n_layers", path),
@@ -71,12 +81,14 @@ def encoder_of(config: Config, tensors: Mapping[str, Tensor], path: Path) -> Enc
         position_limit=integer({"pos_emb_max_len": 5000} | content, "pos_emb_max_len", path),
         has_biases="encoder.layers.0.feed_forward1.linear1.bias" in tensors,
         scales_input=content.get("xscaling", True) is True,
-        norm=norm,
-        style=style,
+        norm=one_of(get_args(Norm), content.get("conv_norm_type", "batch_norm"), "conv_norm_type", path),
+        style=one_of(get_args(AttentionStyle), style, "att_context_style", path),
         contexts=_contexts(content.get("att_context_size"), path),
         chunk_contexts=_chunk_contexts(content, style, path),
     )
-    _require_known(content, "causal_downsampling", encoder.is_causal, path, default=False)
+    if content.get("causal_downsampling", False) is not encoder.is_causal:
+        known = f"{encoder.is_causal} with this attention"
+        raise foreign(path, "causal_downsampling", content.get("causal_downsampling"), known)
     _require_convolution_context(content.get("conv_context_size"), encoder, path)
     return encoder
 
@@ -91,12 +103,11 @@ def transducer_of(config: Config, tensors: Mapping[str, Tensor], path: Path) -> 
     joint = object_in(config, "joint", path)
     jointnet = joint.get("jointnet")
     activation = jointnet.get("activation", "relu") if isinstance(jointnet, dict) else "relu"
-    _require_one_of(get_args(Activation), activation, "activation", path)
     return Transducer(
         hidden=embedding[1],
         layer_count=layer_count,
         joint_hidden=projection[0],
-        activation=cast(Activation, activation),
+        activation=one_of(get_args(Activation), activation, "activation", path),
         durations=_durations(config, joint, path),
         max_symbols=_max_symbols(config, path),
     )
@@ -110,7 +121,7 @@ def _durations(config: Config, joint: Config, path: Path) -> tuple[int, ...]:
         found = integer_list(defaults, "tdt_durations", path)
     durations = tuple(found or ()) if extra_outputs else ()
     if len(durations) != extra_outputs:
-        raise _foreign(path, "num_extra_outputs", extra_outputs, f"{len(durations)}, as many as durations")
+        raise foreign(path, "num_extra_outputs", extra_outputs, f"{len(durations)}, as many as durations")
     return durations
 
 
@@ -128,7 +139,7 @@ def _contexts(value: object, path: Path) -> tuple[tuple[int, int], ...]:
         return ((-1, -1),)
     pairs = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
     if not all(_is_frames(pair, 2) for pair in pairs):
-        raise _foreign(path, "att_context_size", value, "[left, right], or a list of such pairs")
+        raise foreign(path, "att_context_size", value, "[left, right], or a list of such pairs")
     return tuple((left, right) for left, right in cast(list[list[int]], pairs))
 
 
@@ -137,7 +148,7 @@ def _chunk_contexts(content: Config, style: str, path: Path) -> tuple[tuple[int,
     if style != "chunked_limited_with_rc":
         return ((), (), ())
     if not isinstance(value, list) or len(value) != 3 or not all(_is_frames(part) for part in value):
-        raise _foreign(path, "att_chunk_context_size", value, "three lists of frames")
+        raise foreign(path, "att_chunk_context_size", value, "three lists of frames")
     return tuple(tuple(part) for part in value)
 
 
@@ -152,7 +163,7 @@ def _require_convolution_context(value: object, encoder: Encoder, path: Path) ->
     left, right = encoder.convolution_context
     known = ([left, right], "causal") if encoder.is_causal else ([left, right], None)
     if value not in known:
-        raise _foreign(path, "conv_context_size", value, f"{[left, right]} with this attention")
+        raise foreign(path, "conv_context_size", value, f"{[left, right]} with this attention")
 
 
 def _shape(tensors: Mapping[str, Tensor], name: str, path: Path) -> tuple[int, int]:
@@ -160,22 +171,3 @@ def _shape(tensors: Mapping[str, Tensor], name: str, path: Path) -> tuple[int, i
         raise ModelError(path, f"has no matrix {name}", "choose a Parakeet model")
     rows, columns = tensors[name].shape
     return rows, columns
-
-
-def _require_known(content: Config, key: str, known: object, path: Path, default: object = None) -> None:
-    """Refuses another value than the ``known`` one; one that is left out is believed to be ``default``."""
-    value = content.get(key)
-    if value is None:
-        value = known if default is None else default
-    if value != known:
-        raise _foreign(path, key, value, str(known))
-
-
-def _require_one_of(known: tuple[str, ...], value: object, key: str, path: Path) -> None:
-    if value not in known:
-        raise _foreign(path, key, value, ", ".join(known))
-
-
-def _foreign(path: Path, key: str, value: object, known: str) -> ModelError:
-    fault = f"says {value!r} for {key!r}, which is not supported (known: {known})"
-    return ModelError(path, fault, "choose a Parakeet model")

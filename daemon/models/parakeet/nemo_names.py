@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ..errors import ModelError
 from ..tensor import Tensor
+from .lstm import lstm_tensors
 
-_LSTM = "decoder.prediction.dec_rnn.lstm."
 _RENAMED_PARTS = (
     ("encoder.pre_encode.", "enc.pre_encode."),
     ("encoder.layers.", "enc.blocks."),
@@ -39,24 +39,10 @@ def require_plain(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def our_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors under our names; torch's two biases of each LSTM layer become their sum."""
-    found: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        kind, _, layer = name.removeprefix(_LSTM).rpartition("_l")
-        if not name.startswith(_LSTM):
-            found[_our_name(name)] = tensor
-        elif kind == "bias_ih" and (other := tensors.get(f"{_LSTM}bias_hh_l{layer}")):
-            found[f"pred.lstm.{layer}.bias"] = sum_of(tensor, other)
-        elif kind in ("weight_ih", "weight_hh"):
-            found[f"pred.lstm.{layer}.{'Wx' if kind == 'weight_ih' else 'Wh'}"] = tensor
-    return found
-
-
-def sum_of(one: Tensor, other: Tensor) -> Tensor:
-    """Their sum; where their shapes differ, a tensor with a shape that fits nothing."""
-    if one.shape != other.shape:
-        return Tensor((0,), one.load)
-    return Tensor(one.shape, lambda: one.load() + other.load())
+    """The tensors under our names."""
+    return lstm_tensors(tensors, "decoder.prediction.dec_rnn.lstm.") | {
+        _our_name(name): tensor for name, tensor in tensors.items()
+    }
 
 
 def _our_name(name: str) -> str:
