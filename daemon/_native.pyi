@@ -1,4 +1,4 @@
-"""The native engine: Whisper (and, later, Parakeet) on ggml. Built from ``native/``.
+"""The native engine: Whisper and Parakeet on ggml. Built from ``native/``.
 
 All audio is mono float32 at ``Model.sample_rate`` (16000 Hz), nominally in [-1, 1].
 All times are seconds. Every call that computes releases the GIL.
@@ -50,20 +50,26 @@ class Segment(TypedDict):
 
 class Transcription(TypedDict):
     language: str | None
+    """None where the model does not tell."""
     duration: float
     segments: list[Segment]
     no_speech: bool
     """True where the engine's evidence says that nobody spoke (``segments`` is then empty)."""
 
 class TranscribeOptions:
-    """How ``Worker.transcribe`` decodes. All fields are keyword arguments."""
+    """How ``Worker.transcribe`` decodes. All fields are keyword arguments.
+
+    What a family does not have has no effect.
+    """
 
     language: str | None
     """ISO code as in ``Model.languages``; None: detect."""
     task: str
     """``transcribe`` or ``translate``."""
     prompt: str
-    """Text that may have come before: conditions spelling and vocabulary."""
+    """Whisper: text that may have come before; conditions spelling and vocabulary."""
+    phrases: Sequence[str]
+    """Parakeet: words and phrases that are favoured."""
     timestamps: bool
     """True: timestamp tokens and OpenAI's rules for them."""
     beam_size: int
@@ -84,7 +90,11 @@ class TranscribeOptions:
     def __init__(self, **fields: Any) -> None: ...
 
 class StreamOptions:
-    """How a ``Stream`` decodes and commits. All fields are keyword arguments."""
+    """How a ``Stream`` decodes and commits. All fields are keyword arguments.
+
+    What a family does not have has no effect: fields from ``phrases`` on are Parakeet's, the others but
+    ``language`` and ``task`` Whisper's.
+    """
 
     language: str | None
     task: str
@@ -104,6 +114,18 @@ class StreamOptions:
     """Seconds of committed audio that stay in a window that is cut."""
     least_avg_logprob: float
     """A hypothesis with less commits nothing."""
+    phrases: Sequence[str]
+    """Words and phrases that are favoured."""
+    beam_size: int
+    lookahead_ms: int | None
+    """Audio that a word waits for, at most: a cache-aware model takes the widest look-ahead that it was
+    trained with and that is not wider. None: the model's default."""
+    left_s: float
+    """Of a model without caches: seconds that are encoded again before each chunk,"""
+    chunk_s: float
+    """the seconds of a step,"""
+    lookahead_s: float
+    """and those heard after it, unless ``lookahead_ms`` says so."""
     def __init__(self, **fields: Any) -> None: ...
 
 class StepResult(TypedDict):
@@ -119,7 +141,10 @@ class StepResult(TypedDict):
     """Only with ``final``: nobody spoke. Never together with committed text."""
     looping: bool
     """The guard against repetition cut this hypothesis."""
+    end_of_turn: bool
+    """The model heard that the speaker has finished."""
     language: str | None
+    """None where the model does not tell."""
     language_prob: float
     avg_logprob: float
     no_speech_prob: float
@@ -129,20 +154,26 @@ class Model:
 
     def __init__(self, path: str) -> None: ...
     @property
-    def family(self) -> str: ...
+    def family(self) -> str:
+        """``whisper`` or ``parakeet``."""
     @property
     def name(self) -> str: ...
     @property
     def sample_rate(self) -> int: ...
     @property
-    def languages(self) -> list[str]: ...
+    def languages(self) -> list[str]:
+        """ISO codes of those that it knows; empty: nothing is known of them."""
     @property
     def info(self) -> dict[str, Any]:
         """File type, sizes, parameter count, bytes: what ``stenod models info`` prints."""
     def tokenize(self, text: str) -> list[int]: ...
     def detokenize(self, ids: Sequence[int]) -> bytes: ...
-    def log_mel(self, samples: NDArray[np.float32], frames: int = 3000) -> NDArray[np.float32]:
-        """Normalised log-mel [mel_bands, frames] of ``samples`` padded with zeros to ``frames`` hops."""
+    def log_mel(self, samples: NDArray[np.float32], frames: int | None = None) -> NDArray[np.float32]:
+        """Log-mel [mel_bands, frames] of ``samples`` as the encoder takes it.
+
+        ``frames``: padded with zeros to so many hops; None: Whisper's window of 3000, or as many as Parakeet
+        makes of the samples.
+        """
 
 class Stream:
     """The state of one utterance at a time. ``push`` is safe while another thread steps the stream."""
@@ -159,10 +190,14 @@ class Stream:
         """How many steps are waiting: grid points reached, and the final one."""
     def abort(self) -> None:
         """From any thread: the step that runs ends with ``Aborted`` within a layer's time."""
-    def set_step(self, step_s: float) -> None:
-        """A coarser grid from the next grid point on (told as ``overload``)."""
+    def coarsen(self, factor: float) -> None:
+        """A grid so many times coarser from the next step on (told as ``overload``); 1: as it was."""
     @property
-    def audio_s(self) -> float: ...
+    def audio_s(self) -> float:
+        """Seconds pushed."""
+    @property
+    def step_s(self) -> float:
+        """Seconds of audio from step to step, as the grid is now."""
 
 class Worker:
     """A thread pool, scratch buffers and graphs for one model. Used by one thread at a time."""
@@ -189,8 +224,12 @@ class Worker:
     @property
     def timings(self) -> dict[str, float]:
         """Seconds spent so far: ``encode``, ``decode``, and ``other`` (mel, rules, search, alignment)."""
-    def detect_language(self, samples: NDArray[np.float32]) -> dict[str, float]: ...
-    def encode(self, mel: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Encoder output [frames / 2, width] of a normalised log-mel [mel_bands, frames]."""
+    def detect_language(self, samples: NDArray[np.float32]) -> dict[str, float]:
+        """Probabilities of languages; empty where the model cannot tell."""
+    def encode(self, mel: NDArray[np.float32], lookahead_ms: int | None = None) -> NDArray[np.float32]:
+        """Encoder output [frames, width] of a log-mel [mel_bands, frames] as of ``Model.log_mel``.
+
+        ``lookahead_ms`` as of ``StreamOptions``.
+        """
     def decode(self, mel: NDArray[np.float32], tokens: Sequence[int]) -> NDArray[np.float32]:
-        """Raw logits [len(tokens), vocabulary] of forced tokens, for comparison with a reference."""
+        """Whisper: raw logits [len(tokens), vocabulary] of forced tokens, for comparison with a reference."""

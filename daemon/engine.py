@@ -3,14 +3,24 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self, TypeVar
 
 import numpy as np
 
 from . import settings
-from ._native import BackendError, BadModel, Model, NativeError, TranscribeOptions, Worker
+from ._native import (
+    BackendError,
+    BadArgument,
+    BadModel,
+    Model,
+    NativeError,
+    Stream,
+    StreamOptions,
+    TranscribeOptions,
+    Worker,
+)
 from .models import ModelError, is_path, resolve
 
 Result = TypeVar("Result")
@@ -20,7 +30,7 @@ PROBE_S = 1.0
 
 
 class Unsupported(Exception):
-    """The model cannot do what is chosen; ``field`` is ``language`` or ``task``."""
+    """The model cannot do what is chosen; ``field`` is ``language``, ``task`` or ``phrases``."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -89,7 +99,7 @@ class Engine:
             raise settings.SettingsError(f"session.{error.field}: {error}") from error
         return engine
 
-    def check(self, language: str | None, task: settings.Task) -> None:
+    def check(self, language: str | None, task: settings.Task, phrases: Sequence[str] = ()) -> None:
         """Raises ``Unsupported`` if the model cannot do this."""
         languages = self.model.languages
         if language is not None and language not in (languages or ["en"]):
@@ -97,6 +107,11 @@ class Engine:
             raise Unsupported("language", f"language {language!r} is unknown to the model; it knows {known}")
         if task == "translate" and not languages:
             raise Unsupported("task", "an English-only model does not translate")
+        try:
+            Stream(self.model, StreamOptions(language=language, task=task, phrases=phrases))
+        except BadArgument as error:
+            field, _, message = str(error).partition(": ")
+            raise Unsupported(field, message) from error
 
     @property
     def succeeded_at(self) -> float | None:

@@ -169,7 +169,7 @@ class Hub:
     def check(self, configuration: Configuration) -> None:
         """Raises ``Refused`` if the model cannot do what is chosen."""
         try:
-            self.engine.check(configuration.language, configuration.task)
+            self.engine.check(configuration.language, configuration.task, configuration.phrases)
         except Unsupported as error:
             raise Refused("bad_field", str(error), error.field) from error
 

@@ -81,8 +81,8 @@ class Lane:
 
     @property
     def step_s(self) -> float:
-        """The grid that holds now."""
-        return self._step_s * self.rung.grid
+        """Seconds of audio from step to step, as they are now."""
+        return self.stream.step_s
 
     @property
     def behind(self) -> bool:
@@ -100,14 +100,33 @@ class Lane:
         self.stream.finish(samples)
         self._scheduler.consider(self)
 
-    async def reset(self, language: str | None, task: str, prompt: str) -> None:
-        """Forgets the utterance, and what was to come of it; the next one may begin."""
+    async def reset(
+        self,
+        *,
+        language: str | None,
+        task: str,
+        prompt: str,
+        phrases: Sequence[str],
+        lookahead_ms: int | None,
+    ) -> None:
+        """Forgets the utterance, and what was to come of it; the next one may begin.
+
+        What is chosen is as of ``StreamOptions``.
+        """
         while self.stepping:
             await self._change()
         self._results.clear()
         self._finishing = False
-        self.stream.reset(StreamOptions(language=language, task=task, prompt=prompt, step_s=self._step_s))
-        self.stream.set_step(self.step_s)
+        options = StreamOptions(
+            language=language,
+            task=task,
+            prompt=prompt,
+            phrases=phrases,
+            lookahead_ms=lookahead_ms,
+            step_s=self._step_s,
+        )
+        self.stream.reset(options)
+        self.stream.coarsen(self.rung.grid)
 
     async def results(self) -> AsyncIterator[StepResult]:
         """Every step's result, for as long as the lane is open. Raises ``EngineFailed``."""
@@ -291,5 +310,5 @@ class Scheduler:
             logger.warning("overload: %s, %.1f s behind", event.action, event.lag_s)
             if self.ladder.rung.grid != grid:
                 for lane in self._lanes:
-                    lane.stream.set_step(lane.step_s)
+                    lane.stream.coarsen(self.ladder.rung.grid)
             self.on_overload(event)

@@ -334,7 +334,11 @@ class Session(Intake):
             ", ".join(chosen.phrases),
         ]
         await self._lane.reset(
-            chosen.language or self._detected_language, chosen.task, " ".join(filter(None, hints))
+            language=chosen.language or self._detected_language,
+            task=chosen.task,
+            prompt=" ".join(filter(None, hints)),
+            phrases=chosen.phrases,
+            lookahead_ms=chosen.lookahead_ms,
         )
         self._utterances += 1
         self._utterance = Utterance(self._utterances, start, chosen, self._publisher)

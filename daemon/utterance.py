@@ -35,6 +35,9 @@ class Configuration:
     task: Task = "transcribe"
     prompt: str = ""
     phrases: tuple[str, ...] = ()
+    """Words and phrases that are likely to occur."""
+    lookahead_ms: int | None = None
+    """Audio that a word waits for at most, in a model that can choose; None: the model's best."""
     words: bool = False
     partials: bool = True
 

@@ -1,5 +1,6 @@
 // The Python module: translates types and exceptions, releases the GIL around whatever computes, decides nothing.
 
+#include <ggml.h>
 #include <pybind11/functional.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -15,15 +16,15 @@ namespace {
 
 using stenod::BadArgument;
 using stenod::Clip;
+using stenod::Model;
+using stenod::Segment;
+using stenod::StepResult;
+using stenod::Stream;
+using stenod::StreamOptions;
+using stenod::TimedToken;
+using stenod::TranscribeOptions;
+using stenod::Transcription;
 using stenod::Worker;
-using stenod::whisper::Model;
-using stenod::whisper::Segment;
-using stenod::whisper::StepResult;
-using stenod::whisper::Stream;
-using stenod::whisper::StreamOptions;
-using stenod::whisper::TimedToken;
-using stenod::whisper::TranscribeOptions;
-using stenod::whisper::Transcription;
 
 using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
 using ModelPointer = std::shared_ptr<const Model>;
@@ -34,8 +35,8 @@ Clip clip_of(const Floats& samples) {
 }
 
 int mel_frames(const Model& model, const Floats& mel) {
-    if (mel.ndim() != 2 || mel.shape(0) != model.mel_bands || mel.shape(1) % 2 != 0) {
-        throw BadArgument("mel: expected [" + std::to_string(model.mel_bands) + ", an even number of frames]");
+    if (mel.ndim() != 2 || mel.shape(0) != model.mel_bands || mel.shape(1) < 1) {
+        throw BadArgument("mel: expected [" + std::to_string(model.mel_bands) + ", frames]");
     }
     return static_cast<int>(mel.shape(1));
 }
@@ -89,8 +90,9 @@ TranscribeOptions transcribe_options(const py::kwargs& kwargs) {
     fields.take_language(options.language);
     fields.take_task(options.translate);
     fields.take("prompt", options.prompt);
-    fields.take("timestamps", options.timestamps);
+    fields.take("phrases", options.phrases);
     fields.take("beam_size", options.beam_size);
+    fields.take("timestamps", options.timestamps);
     fields.take("best_of", options.best_of);
     fields.take("temperatures", options.temperatures);
     fields.take("condition_on_previous_text", options.condition_on_previous_text);
@@ -118,6 +120,12 @@ StreamOptions stream_options(const py::kwargs& kwargs) {
     fields.take("trim_after_s", options.trim_after_s);
     fields.take("keep_s", options.keep_s);
     fields.take("least_avg_logprob", options.least_avg_logprob);
+    fields.take("phrases", options.phrases);
+    fields.take("beam_size", options.beam_size);
+    fields.take("lookahead_ms", options.lookahead_ms);
+    fields.take("left_s", options.left_s);
+    fields.take("chunk_s", options.chunk_s);
+    fields.take("lookahead_s", options.lookahead_s);
     fields.done();
     return options;
 }
@@ -125,7 +133,7 @@ StreamOptions stream_options(const py::kwargs& kwargs) {
 py::list tokens_of(const Model& model, const std::vector<TimedToken>& tokens) {
     py::list list;
     for (const TimedToken& token : tokens) {
-        list.append(py::dict("id"_a = token.id, "text"_a = py::bytes(model.tokenizer.bytes(token.id)),
+        list.append(py::dict("id"_a = token.id, "text"_a = py::bytes(model.token_bytes(token.id)),
                              "start"_a = token.start, "end"_a = token.end, "p"_a = token.p));
     }
     return list;
@@ -149,7 +157,7 @@ py::dict transcription_of(const Model& model, const Transcription& transcription
 py::dict step_of(const Model& model, const StepResult& step) {
     return py::dict("committed"_a = tokens_of(model, step.committed), "tentative"_a = tokens_of(model, step.tentative),
                     "audio_s"_a = step.audio_s, "final"_a = step.final, "no_speech"_a = step.no_speech,
-                    "looping"_a = step.looping, "language"_a = or_none(step.language),
+                    "looping"_a = step.looping, "end_of_turn"_a = step.end_of_turn, "language"_a = or_none(step.language),
                     "language_prob"_a = step.language_prob, "avg_logprob"_a = step.avg_logprob,
                     "no_speech_prob"_a = step.no_speech_prob);
 }
@@ -206,11 +214,13 @@ py::list step(Worker& worker, const std::vector<Stream*>& streams) {
 }
 
 py::dict info_of(const Model& model) {
-    return py::dict("name"_a = model.name, "family"_a = "whisper", "type"_a = ggml_type_name(model.weight_type),
-                    "parameters"_a = model.parameters, "bytes"_a = model.weight_bytes,
-                    "vocabulary"_a = model.vocabulary, "mel_bands"_a = model.mel_bands,
-                    "encoder_blocks"_a = model.encoder.blocks, "decoder_blocks"_a = model.decoder.blocks,
-                    "width"_a = model.encoder.width, "languages"_a = model.languages.size());
+    py::dict info = py::dict(py::cast(model.info()));
+    info["name"] = model.name;
+    info["family"] = model.family();
+    info["parameters"] = model.parameters;
+    info["bytes"] = model.weight_bytes;
+    info["mel_bands"] = model.mel_bands;
+    return info;
 }
 
 void register_exceptions(py::module_& module) {
@@ -230,39 +240,38 @@ void bind_model(py::module_& module) {
                  return std::const_pointer_cast<Model>(stenod::load_model(path));
              }),
              "path"_a)
-        .def_property_readonly("family", [](const Model&) { return "whisper"; })
+        .def_property_readonly("family", &Model::family)
         .def_property_readonly("name", [](const Model& model) { return model.name; })
         .def_property_readonly("sample_rate", [](const Model&) { return Model::kSampleRate; })
-        .def_property_readonly("languages", [](const Model& model) {
-            return model.multilingual() ? model.languages : std::vector<std::string>{"en"};
-        })
+        .def_property_readonly("languages", &Model::language_codes)
         .def_property_readonly("info", info_of)
-        .def("tokenize", [](const Model& model, const std::string& text) { return model.tokenizer.encode(text); },
-             "text"_a)
+        .def("tokenize", &Model::tokenize, "text"_a)
         .def("detokenize",
-             [](const Model& model, const std::vector<int>& ids) { return py::bytes(model.tokenizer.decode(ids)); },
+             [](const Model& model, const std::vector<int>& ids) {
+                 std::string bytes;
+                 for (int id : ids) bytes += model.token_bytes(id);
+                 return py::bytes(bytes);
+             },
              "ids"_a)
         .def("log_mel",
-             [](const Model& model, const Floats& samples, int frames) {
+             [](const Model& model, const Floats& samples, std::optional<int> frames) {
                  const Clip clip = clip_of(samples);
-                 if (frames < 1) throw BadArgument("frames: must be positive");
-                 std::vector<float> out(static_cast<size_t>(frames) * model.mel_bands);
+                 if (frames && *frames < 1) throw BadArgument("frames: must be positive");
+                 std::vector<float> out;
                  {
                      const py::gil_scoped_release release;
-                     stenod::LogMelStream mel(model.mel);
-                     mel.push(clip.samples, clip.count);
-                     mel.window(0, frames, out.data());
+                     out = model.log_mel(clip, frames.value_or(0));
                  }
-                 return matrix(out, frames);
+                 return py::array_t<float>({model.mel_bands, static_cast<int>(out.size()) / model.mel_bands}, out.data());
              },
-             "samples"_a, "frames"_a = 3000);
+             "samples"_a, "frames"_a = py::none());
 }
 
 void bind_stream(py::module_& module) {
     py::class_<StreamOptions>(module, "StreamOptions").def(py::init(&stream_options));
     py::class_<Stream>(module, "Stream")
         .def(py::init([](const ModelPointer& model, const StreamOptions& options) {
-                 return std::make_unique<Stream>(*model, options);
+                 return model->make_stream(options);
              }),
              "model"_a, "options"_a, py::keep_alive<1, 2>())
         .def("push",
@@ -276,14 +285,15 @@ void bind_stream(py::module_& module) {
         .def("reset", &Stream::reset, "options"_a = py::none(), py::call_guard<py::gil_scoped_release>())
         .def("due", &Stream::due, py::call_guard<py::gil_scoped_release>())
         .def("abort", &Stream::abort)
-        .def("set_step", &Stream::set_step, "step_s"_a, py::call_guard<py::gil_scoped_release>())
-        .def_property_readonly("audio_s", &Stream::audio_s);
+        .def("coarsen", &Stream::coarsen, "factor"_a, py::call_guard<py::gil_scoped_release>())
+        .def_property_readonly("audio_s", &Stream::audio_s)
+        .def_property_readonly("step_s", &Stream::step_s);
 }
 
 void bind_worker(py::module_& module) {
     py::class_<TranscribeOptions>(module, "TranscribeOptions").def(py::init(&transcribe_options));
     py::class_<Worker>(module, "Worker")
-        .def(py::init([](const ModelPointer& model, int threads) { return std::make_unique<Worker>(model, threads); }),
+        .def(py::init([](const ModelPointer& model, int threads) { return model->make_worker(threads); }),
              "model"_a, "threads"_a = 0, py::call_guard<py::gil_scoped_release>())
         .def("transcribe",
              [](Worker& worker, const Floats& samples, const TranscribeOptions& options,
@@ -314,23 +324,24 @@ void bind_worker(py::module_& module) {
                      probabilities = worker.detect_language(clip);
                  }
                  py::dict result;
+                 const std::vector<std::string> languages = worker.model().language_codes();
                  for (size_t i = 0; i < probabilities.size(); ++i) {
-                     result[py::str(worker.model().languages[i])] = probabilities[i];
+                     result[py::str(languages[i])] = probabilities[i];
                  }
                  return result;
              },
              "samples"_a)
         .def("encode",
-             [](Worker& worker, const Floats& mel) {
+             [](Worker& worker, const Floats& mel, std::optional<int> lookahead_ms) {
                  const int frames = mel_frames(worker.model(), mel);
                  std::vector<float> output;
                  {
                      const py::gil_scoped_release release;
-                     output = worker.encode(mel.data(), frames);
+                     output = worker.encode(mel.data(), frames, lookahead_ms);
                  }
-                 return matrix(output, worker.model().encoder.width);
+                 return matrix(output, worker.model().width());
              },
-             "mel"_a)
+             "mel"_a, "lookahead_ms"_a = py::none())
         .def("decode",
              [](Worker& worker, const Floats& mel, const std::vector<int>& tokens) {
                  const int frames = mel_frames(worker.model(), mel);
@@ -339,7 +350,7 @@ void bind_worker(py::module_& module) {
                      const py::gil_scoped_release release;
                      logits = worker.decode(mel.data(), frames, tokens);
                  }
-                 return matrix(logits, worker.model().vocabulary);
+                 return matrix(logits, static_cast<py::ssize_t>(logits.size() / tokens.size()));
              },
              "mel"_a, "tokens"_a);
 }
@@ -347,7 +358,7 @@ void bind_worker(py::module_& module) {
 }  // namespace
 
 PYBIND11_MODULE(_native, module) {
-    module.doc() = "Whisper on ggml, streaming.";
+    module.doc() = "Whisper and Parakeet on ggml, streaming.";
     module.attr("GGML_VERSION") = ggml_version();
     register_exceptions(module);
     bind_model(module);

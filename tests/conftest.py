@@ -3,8 +3,9 @@
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
@@ -13,11 +14,12 @@ import pytest_asyncio
 from stenod._native import Model
 from stenod.engine import Engine
 from stenod.hub import Hub
-from stenod.models import resolve
+from stenod.models import convert, resolve
 from stenod.overload import LADDER, Ladder
 from stenod.server.app import Daemon
 from stenod.settings import load
 
+from .golden.parakeet_cases import FOLDER
 from .streams import hub_on
 
 os.environ["STENOD_JOURNAL__ENABLED"] = "false"
@@ -44,6 +46,19 @@ def engine(model_path: Path) -> Iterator[Engine]:
     engine = Engine(Model(str(model_path)), workers=1, threads=1)
     yield engine
     engine.close()
+
+
+@pytest.fixture(scope="session")
+def parakeet(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Model]:
+    """The small random Parakeets of the goldens, by name."""
+    folder = tmp_path_factory.mktemp("parakeet")
+
+    @cache
+    def load(name: str) -> Model:
+        convert(FOLDER / f"{name}.nemo", folder / f"{name}.gguf", "f32")
+        return Model(str(folder / f"{name}.gguf"))
+
+    return load
 
 
 @pytest_asyncio.fixture

@@ -50,6 +50,7 @@ class Start(Choices, tag="start"):
     model: str | None = None
     channel: Annotated[str, Meta(pattern=CHANNEL_NAME)] | None = None
     take_over: bool = False
+    lookahead_ms: Annotated[int, Meta(ge=0, le=10000)] | None = None
 
 
 class Configure(Choices, tag="configure"):

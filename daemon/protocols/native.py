@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -177,7 +177,7 @@ class StreamConnection:
         except UnsupportedAudio as error:
             raise Refused("unsupported_audio", str(error), f"audio.{error.field}") from error
         defaults = self._hub.defaults
-        configuration = configured(defaults, defaults, start)
+        configuration = replace(configured(defaults, defaults, start), lookahead_ms=start.lookahead_ms)
         session = await self._hub.open(audio, configuration, start.channel, start.take_over)
         self._hold(session)
         limits, cut = self._hub.settings.limits, session.configuration.endpointing

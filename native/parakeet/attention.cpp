@@ -98,7 +98,7 @@ struct Rows {
     const float* frame(int64_t index) const { return data + (index - first) * stride; }
 };
 
-/// One head's attention of up to kTile queries of a segment.
+/// One head's attention of up to kTile queries of a span.
 class Tile {
 public:
     Tile(const ggml_tensor* out, const BlockView& view)
@@ -108,27 +108,27 @@ public:
           block_(view.block),
           width_(out->ne[0]) {}
 
-    void compute(const Segment& segment, int first, int64_t head, int64_t heads) {
+    void compute(const Span& span, int first, int64_t head, int64_t heads) {
         head_width_ = width_ / heads;
         offset_ = head * head_width_;
-        count_ = std::min(kTile, segment.count - first);
-        first_frame_ = segment.first() + first;
-        first_row_ = segment.row + first;
-        seen_ = segment.visible(first_frame_);
-        seen_.end = segment.visible(first_frame_ + count_ - 1).end;
+        count_ = std::min(kTile, span.count - first);
+        first_frame_ = span.first() + first;
+        first_row_ = span.row + first;
+        seen_ = span.visible(first_frame_);
+        seen_.end = span.visible(first_frame_ + count_ - 1).end;
         stride_ = seen_.end - seen_.begin;
         load_queries();
-        score(part(segment, 1));
-        weigh(segment, part(segment, 2));
+        score(part(span, 1));
+        weigh(span, part(span, 2));
     }
 
 private:
-    Rows part(const Segment& segment, int index) const {
-        if (segment.cache) {
-            const float* data = index == 1 ? segment.cache->keys(block_) : segment.cache->values(block_);
-            return {data + offset_, width_, segment.cache->first_row()};
+    Rows part(const Span& span, int index) const {
+        if (span.cache) {
+            const float* data = index == 1 ? span.cache->keys(block_) : span.cache->values(block_);
+            return {data + offset_, width_, span.cache->first_row()};
         }
-        return {row(out_->src[0], segment.row) + index * width_ + offset_, 3 * width_, 0};
+        return {row(out_->src[0], span.row) + index * width_ + offset_, 3 * width_, 0};
     }
 
     void load_queries() {
@@ -175,13 +175,13 @@ private:
         }
     }
 
-    void weigh(const Segment& segment, const Rows& values) {
+    void weigh(const Span& span, const Rows& values) {
         float totals[kTile] = {};
         const float scale = 1.0f / std::sqrt(static_cast<float>(head_width_));
         const int padded = (count_ + kGroup - 1) / kGroup * kGroup;
         for (int i = 0; i < padded; ++i) {
             float* scores = &scores_[static_cast<size_t>(i * stride_)];
-            const FrameRange own = i < count_ ? segment.visible(first_frame_ + i) : FrameRange{seen_.begin, seen_.begin};
+            const FrameRange own = i < count_ ? span.visible(first_frame_ + i) : FrameRange{seen_.begin, seen_.begin};
             const int64_t begin = own.begin - seen_.begin, end = own.end - seen_.begin;
             std::fill(scores, scores + begin, 0.0f);
             std::fill(scores + end, scores + stride_, 0.0f);
@@ -216,18 +216,18 @@ private:
     std::vector<float> sums_;                ///< [kTile][head_width]
 };
 
-/// Copies this thread's share of the keys and values of segments with a cache into that.
+/// Copies this thread's share of the keys and values of spans with a cache into that.
 void store(ggml_tensor* out, int thread, int threads, void* data) {
     const auto& view = *static_cast<const BlockView*>(data);
     const ggml_tensor* source = out->src[0];
     const int64_t width = source->ne[0] / 3;
-    for (const Segment& segment : view.batch->segments) {
-        if (!segment.cache) continue;
-        for (int i = thread; i < segment.count; i += threads) {
-            const float* from = row(source, segment.row + i);
-            const int64_t to = (segment.first() + i - segment.cache->first_row()) * width;
-            std::copy_n(from + width, width, segment.cache->keys(view.block) + to);
-            std::copy_n(from + 2 * width, width, segment.cache->values(view.block) + to);
+    for (const Span& span : view.batch->spans) {
+        if (!span.cache) continue;
+        for (int i = thread; i < span.count; i += threads) {
+            const float* from = row(source, span.row + i);
+            const int64_t to = (span.first() + i - span.cache->first_row()) * width;
+            std::copy_n(from + width, width, span.cache->keys(view.block) + to);
+            std::copy_n(from + 2 * width, width, span.cache->values(view.block) + to);
         }
     }
 }
@@ -237,10 +237,10 @@ void compute(ggml_tensor* out, int thread, int threads, void* data) {
     const int64_t heads = view.heads;
     Tile tile(out, view);
     int item = 0;
-    for (const Segment& segment : view.batch->segments) {
-        for (int first = 0; first < segment.count; first += kTile) {
+    for (const Span& span : view.batch->spans) {
+        for (int first = 0; first < span.count; first += kTile) {
             for (int64_t head = 0; head < heads; ++head) {
-                if (item++ % threads == thread) tile.compute(segment, first, head, heads);
+                if (item++ % threads == thread) tile.compute(span, first, head, heads);
             }
         }
     }

@@ -4,7 +4,7 @@
 
 namespace stenod::parakeet {
 
-FrameRange Segment::visible(int64_t frame) const {
+FrameRange Span::visible(int64_t frame) const {
     const int64_t end = first() + count;
     if (cache) return cache->visible(frame, end);
     const int64_t begin = context.left < 0 ? 0 : std::max<int64_t>(0, frame - context.left);

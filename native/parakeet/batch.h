@@ -8,7 +8,7 @@
 namespace stenod::parakeet {
 
 /// Rows of one stream in a batch, as the encoder's operations see them.
-struct Segment {
+struct Span {
     int row = 0;
     int count = 0;
     EncoderCache* cache = nullptr;  ///< null: the rows are all there is
@@ -21,10 +21,10 @@ struct Segment {
 
 /// What a batch's operations need to know besides their tensors: changes from one computation of a graph to the next.
 struct Batch {
-    std::vector<Segment> segments;  ///< one after the other, from row 0 on
+    std::vector<Span> spans;  ///< one after the other, from row 0 on
     int64_t greatest_distance = 0;  ///< of the table of positions: that of its first row; each row's is one less
 
-    int rows() const { return segments.empty() ? 0 : segments.back().row + segments.back().count; }
+    int rows() const { return spans.empty() ? 0 : spans.back().row + spans.back().count; }
 };
 
 /// A batch as the operations of one block see it.

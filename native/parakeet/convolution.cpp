@@ -46,22 +46,22 @@ void bias_relu_row(float* x, const float* bias, int64_t n) {
     for (int64_t i = 0; i < n; ++i) x[i] = std::max(x[i] + bias[i], 0.0f);
 }
 
-/// One segment's convolution, from where its rows and what came before them lie.
+/// One span's convolution, from where its rows and what came before them lie.
 class Window {
 public:
-    Window(const ggml_tensor* out, const BlockView& view, const Segment& segment, const float* zeros)
+    Window(const ggml_tensor* out, const BlockView& view, const Span& span, const float* zeros)
         : x_(out->src[0]),
-          segment_(segment),
-          history_(segment.cache ? segment.cache->history(view.block) : nullptr),
+          span_(span),
+          history_(span.cache ? span.cache->history(view.block) : nullptr),
           zeros_(zeros),
           width_(x_->ne[0]),
           taps_(out->src[1]->ne[1]),
-          past_(segment.cache ? taps_ - 1 : taps_ / 2) {}
+          past_(span.cache ? taps_ - 1 : taps_ / 2) {}
 
-    /// The input of the segment's row `index`, which may be outside of it.
+    /// The input of the span's row `index`, which may be outside of it.
     const float* input(int64_t index) const {
-        if (index >= segment_.count) return zeros_;
-        if (index >= 0) return row(x_, segment_.row + index);
+        if (index >= span_.count) return zeros_;
+        if (index >= 0) return row(x_, span_.row + index);
         return history_ ? history_ + (index + taps_ - 1) * width_ : zeros_;
     }
     void gather(int64_t index, std::vector<const float*>& taps) const {
@@ -69,13 +69,13 @@ public:
     }
     void keep(float* next_history) const {
         for (int64_t i = 0; i < taps_ - 1; ++i) {
-            std::copy_n(input(segment_.count - (taps_ - 1) + i), width_, next_history + i * width_);
+            std::copy_n(input(span_.count - (taps_ - 1) + i), width_, next_history + i * width_);
         }
     }
 
 private:
     const ggml_tensor* x_;
-    const Segment& segment_;
+    const Span& span_;
     const float* history_;
     const float* zeros_;
     int64_t width_, taps_, past_;
@@ -87,15 +87,15 @@ void compute_convolution(ggml_tensor* out, int thread, int threads, void* data) 
     const int64_t width = out->ne[0];
     const std::vector<float> zeros(static_cast<size_t>(width));
     std::vector<const float*> taps(static_cast<size_t>(kernel->ne[1]));
-    for (const Segment& segment : view.batch->segments) {
-        const Window window(out, view, segment, zeros.data());
-        const int64_t begin = segment.count * thread / threads, end = segment.count * (thread + 1) / threads;
+    for (const Span& span : view.batch->spans) {
+        const Window window(out, view, span, zeros.data());
+        const int64_t begin = span.count * thread / threads, end = span.count * (thread + 1) / threads;
         for (int64_t i = begin; i < end; ++i) {
             window.gather(i, taps);
-            sum_taps(row(out, segment.row + i), row(out->src[2], 0), taps.data(), row(kernel, 0),
+            sum_taps(row(out, span.row + i), row(out->src[2], 0), taps.data(), row(kernel, 0),
                      static_cast<int>(taps.size()), width);
         }
-        if (thread == 0 && segment.cache) window.keep(segment.cache->next_history(view.block));
+        if (thread == 0 && span.cache) window.keep(span.cache->next_history(view.block));
     }
     if (thread == 0) std::fill(row(out, view.batch->rows()), row(out, out->ne[1]), 0.0f);
 }

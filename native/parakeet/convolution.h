@@ -5,8 +5,8 @@
 
 namespace stenod::parakeet {
 
-/// Depthwise convolution over time of every segment's rows: causal where the segment has a cache, which holds what came
-/// before; else centred, with zeros on both sides. `x` [width, rows]; returns the same shape, zero in rows of no segment.
+/// Depthwise convolution over time of every span's rows: causal where the span has a cache, which holds what came
+/// before; else centred, with zeros on both sides. `x` [width, rows]; returns the same shape, zero in rows of no span.
 ggml_tensor* convolve(Graph& graph, const ConformerBlock& block, BlockView& view, ggml_tensor* x);
 
 /// Where a piece of a stream lies, in frames of one stage of the subsampling: only frames from 0 and before `end` are audio.

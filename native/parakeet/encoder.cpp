@@ -112,7 +112,7 @@ Encoder::Shape& Encoder::shape(const Key& key) {
 }
 
 std::unique_ptr<Encoder::Shape> Encoder::build(const Key& key) {
-    const auto [rows, span] = key;
+    const auto [rows, longest] = key;
     const int width = model_.encoder.width;
     auto shape = std::make_unique<Shape>(16 + 40 * model_.blocks.size());
     Graph& graph = shape->graph;
@@ -120,9 +120,9 @@ std::unique_ptr<Encoder::Shape> Encoder::build(const Key& key) {
     shape->subsampled = graph.input(GGML_TYPE_F32, width, rows);
     shape->batch.greatest_distance = greatest_distance_;
     if (!limited()) {
-        shape->batch.greatest_distance = span - 1;
-        shape->waves = graph.input(GGML_TYPE_F32, width, 2 * span - 1);
-        shape->wave_values = position_waves(span - 1, 2 * span - 1, width);
+        shape->batch.greatest_distance = longest - 1;
+        shape->waves = graph.input(GGML_TYPE_F32, width, 2 * longest - 1);
+        shape->wave_values = position_waves(longest - 1, 2 * longest - 1, width);
     }
     shape->views.reserve(model_.blocks.size());  // the graph keeps pointers to them
     ggml_tensor* x = shape->subsampled;
@@ -171,22 +171,22 @@ void Encoder::run(EncodeRequest* const* requests, size_t count) {
         EncodeRequest& request = *requests[i];
         if (!request.cache == model_.cache_aware) throw BadArgument("cache: goes with a cache-aware model");
         if (request.cache) request.cache->prepare(request.count);
-        batch.segments.push_back({batch.rows(), request.count, request.cache, model_.contexts.front()});
+        batch.spans.push_back({batch.rows(), request.count, request.cache, model_.contexts.front()});
         longest = std::max(longest, request.count);
     }
     const int rows = bucket(batch.rows());
     std::vector<float> subsampled(static_cast<size_t>(rows) * width);
     std::vector<Subsampler::Request> stretches;
     for (size_t i = 0; i < count; ++i) {
-        const Segment& segment = batch.segments[i];
-        stretches.push_back({requests[i]->mel, segment.first(), segment.count,
-                             subsampled.data() + static_cast<size_t>(segment.row) * width});
+        const Span& span = batch.spans[i];
+        stretches.push_back({requests[i]->mel, span.first(), span.count,
+                             subsampled.data() + static_cast<size_t>(span.row) * width});
     }
     subsampler_.compute(stretches);
 
     Shape& shape = this->shape({rows, limited() ? 0 : bucket(longest)});
     executor_.prepare(shape.graph);
-    shape.batch.segments = batch.segments;
+    shape.batch.spans = batch.spans;
     ggml_backend_tensor_set(shape.subsampled, subsampled.data(), 0, subsampled.size() * sizeof(float));
     if (shape.waves) {
         ggml_backend_tensor_set(shape.waves, shape.wave_values.data(), 0, shape.wave_values.size() * sizeof(float));
@@ -194,7 +194,7 @@ void Encoder::run(EncodeRequest* const* requests, size_t count) {
     executor_.compute(shape.graph);
     const auto* encoded = static_cast<const float*>(shape.encoded->data);
     for (size_t i = 0; i < count; ++i) {
-        const float* from = encoded + static_cast<size_t>(batch.segments[i].row) * width;
+        const float* from = encoded + static_cast<size_t>(batch.spans[i].row) * width;
         requests[i]->encoded.assign(from, from + static_cast<size_t>(requests[i]->count) * width);
     }
 }

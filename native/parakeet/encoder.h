@@ -28,8 +28,6 @@ public:
     Encoder(const Model& model, Executor& executor);
     ~Encoder();
 
-    const Subsampler& subsampler() const { return subsampler_; }
-
     /// Encodes all requests in common passes over the weights; what one gets does not depend on the others, to the bit.
     /// Throws Aborted, BackendError, OutOfMemory.
     void encode(const std::vector<EncodeRequest*>& requests);
@@ -38,7 +36,7 @@ public:
     double seconds() const { return seconds_; }
 
 private:
-    /// Rows, and frames of the longest segment where a frame may see any other, else 0.
+    /// Rows, and frames of the longest span where a frame may see any other, else 0.
     using Key = std::pair<int, int>;
     struct Shape;
 

@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include "model/weight_reader.h"
+#include "parakeet/input.h"
+#include "parakeet/stream.h"
+#include "parakeet/worker.h"
 
 namespace stenod::parakeet {
 
@@ -213,14 +216,44 @@ private:
 };
 
 Model::Model(GgufFile& file)
-    : name(file.string("general.name", file.string("stt.variant", "parakeet"))),
-      pieces(read_pieces(file)),
+    : pieces(read_pieces(file)),
       mel(read_mel(file)),
       normalise_mel(normalises_mel(file)) {
+    name = file.string("general.name", file.string("stt.variant", "parakeet"));
+    if (file.has("general.languages")) languages = file.string_array("general.languages");
     read_sizes(file);
     read_contexts(file);
     read_head_sizes(file);
     read_weights(file);
+}
+
+std::map<std::string, std::variant<std::string, int64_t>> Model::info() const {
+    const std::string kind = head.is_ctc() ? "ctc" : head.durations.empty() ? "rnnt" : "tdt";
+    return {{"type", ggml_type_name(weight_type)},
+            {"vocabulary", static_cast<int64_t>(pieces.size())},
+            {"encoder_blocks", encoder.blocks},
+            {"width", encoder.width},
+            {"head", kind},
+            {"cache_aware", static_cast<int64_t>(cache_aware)}};
+}
+
+std::vector<float> Model::log_mel(const Clip& clip, int frames) const {
+    const std::vector<float> rows = features(*this, clip);
+    const size_t bands = mel.mel_bands(), heard = rows.size() / bands;
+    const size_t count = frames > 0 ? static_cast<size_t>(frames) : heard;
+    std::vector<float> out(count * bands);
+    for (size_t i = 0; i < std::min(count, heard); ++i) {
+        for (size_t band = 0; band < bands; ++band) out[band * count + i] = rows[i * bands + band];
+    }
+    return out;
+}
+
+std::unique_ptr<stenod::Stream> Model::make_stream(const StreamOptions& options) const {
+    return std::make_unique<Stream>(*this, options);
+}
+
+std::unique_ptr<stenod::Worker> Model::make_worker(int threads) const {
+    return std::make_unique<Worker>(std::static_pointer_cast<const Model>(shared_from_this()), threads);
 }
 
 void Model::read_sizes(GgufFile& file) {
@@ -231,7 +264,7 @@ void Model::read_sizes(GgufFile& file) {
     encoder.feed_forward = checked_size(file, prefix + "d_ff", 32, 1 << 15);
     encoder.kernel = checked_size(file, prefix + "conv_kernel", 1, 255);
     encoder.channels = checked_size(file, prefix + "subsampling_channels", 8, 1 << 12);
-    encoder.bands = static_cast<int>(mel.mel_bands());
+    encoder.bands = mel_bands = static_cast<int>(mel.mel_bands());
     expect(file, prefix + "subsampling_factor", kSubsampling);
     if (encoder.width % encoder.heads != 0 || encoder.head_width() % 8 != 0 || encoder.width % 32 != 0) {
         file.fail(prefix + "d_model " + std::to_string(encoder.width) + " does not divide into " +

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "audio/log_mel.h"
+#include "engine.h"
 #include "graph/executor.h"
 #include "graph/layers.h"
 #include "model/gguf_file.h"
@@ -75,17 +76,27 @@ struct ConformerBlock {
 };
 
 /// Parakeet's weights, vocabulary and front-end parameters: read once, then immutable.
-class Model {
+class Model final : public stenod::Model {
 public:
-    static constexpr int kSampleRate = 16000;
     static constexpr int kHop = 160;
     static constexpr int kSubsampling = 8;  ///< mel frames to an encoder frame
+    static constexpr int kFrameSamples = kSubsampling * kHop;
     static constexpr double kSecondsPerFrame = 0.08;
 
     /// Takes everything from an opened file. Throws BadModel, OutOfMemory.
     explicit Model(GgufFile& file);
 
-    std::string name;
+    std::string family() const override { return "parakeet"; }
+    std::vector<std::string> language_codes() const override { return languages; }
+    std::map<std::string, std::variant<std::string, int64_t>> info() const override;
+    int width() const override { return encoder.width; }
+    std::vector<int> tokenize(const std::string& text) const override { return pieces.encode(text); }
+    std::string token_bytes(int id) const override { return pieces.bytes(id); }
+    std::vector<float> log_mel(const Clip& clip, int frames) const override;
+    std::unique_ptr<stenod::Stream> make_stream(const StreamOptions& options) const override;
+    std::unique_ptr<stenod::Worker> make_worker(int threads) const override;
+
+    std::vector<std::string> languages;  ///< codes; empty where the file does not tell
     SentencePieces pieces;
     MelSpectrogram mel;
     bool normalise_mel = false;  ///< each band to mean 0 and deviation 1 over the audio that is encoded together
@@ -103,8 +114,6 @@ public:
     HeadWeights auxiliary;  ///< the CTC head of a hybrid model; without tensors in others
 
     ggml_type weight_type = GGML_TYPE_F16;
-    size_t weight_bytes = 0;
-    size_t parameters = 0;
 
 private:
     void read_sizes(GgufFile& file);

@@ -18,6 +18,18 @@ int64_t reduced(int64_t length, bool causal) { return causal ? length / 2 + 1 : 
 
 }  // namespace
 
+int64_t frames_at_end(const Model& model, int64_t mel_frames) {
+    if (mel_frames == 0) return 0;
+    for (int stage = 0; stage < kStages; ++stage) mel_frames = reduced(mel_frames, model.cache_aware);
+    return mel_frames;
+}
+
+FrameRange mel_of_frame(const Model& model, int64_t frame) {
+    const int64_t middle = Model::kSubsampling * frame;
+    if (model.cache_aware) return {std::max<int64_t>(0, middle - 14), middle + 1};
+    return {std::max<int64_t>(0, middle - 7), middle + 8};
+}
+
 struct Subsampler::Shape {
     explicit Shape(size_t max_nodes) : graph(max_nodes) {}
 
@@ -29,21 +41,6 @@ struct Subsampler::Shape {
 
 Subsampler::Subsampler(const Model& model, Executor& executor) : model_(model), executor_(executor) {}
 Subsampler::~Subsampler() = default;
-
-int64_t Subsampler::frames_at_end(int64_t mel_frames) const {
-    if (mel_frames == 0) return 0;
-    for (int stage = 0; stage < kStages; ++stage) mel_frames = reduced(mel_frames, model_.cache_aware);
-    return mel_frames;
-}
-
-int64_t Subsampler::frames_so_far(int64_t mel_frames) const {
-    // The last mel frame that frame t depends on is 8 t in a causal model, else 8 t + 7.
-    return model_.cache_aware ? (mel_frames + 7) / 8 : mel_frames / 8;
-}
-
-int64_t Subsampler::first_mel_frame(int64_t frame) const {
-    return std::max<int64_t>(0, 8 * frame - (model_.cache_aware ? 14 : 7));
-}
 
 void Subsampler::compute(const std::vector<Request>& requests) {
     int longest = 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/executor.h"
+#include "parakeet/cache.h"
 #include "parakeet/model.h"
 
 namespace stenod::parakeet {
@@ -20,18 +21,17 @@ struct MelFrames {
     int64_t end() const { return first + count; }
 };
 
+/// Frames that `mel_frames` of mel make once the audio has ended with them.
+int64_t frames_at_end(const Model& model, int64_t mel_frames);
+/// The mel frames that `frame` depends on, inside the audio: from the first, before the end.
+FrameRange mel_of_frame(const Model& model, int64_t frame);
+
 /// Makes one frame of eight mel frames. Every frame is computed from the mel frames that it depends on, so that nothing is kept
 /// between calls: the result is the same, to the bit, however a stream is cut.
 class Subsampler {
 public:
     Subsampler(const Model& model, Executor& executor);
     ~Subsampler();
-
-    /// Frames that `mel_frames` of mel make in all once the audio has ended with them, and that can be made before it has.
-    int64_t frames_at_end(int64_t mel_frames) const;
-    int64_t frames_so_far(int64_t mel_frames) const;
-    /// The first mel frame that `frame` depends on; 0 at least.
-    int64_t first_mel_frame(int64_t frame) const;
 
     /// A stretch of a stream's frames and where they go.
     struct Request {

@@ -3,17 +3,11 @@
 #include <cstddef>
 #include <vector>
 
+#include "engine.h"
 #include "model/sentence_pieces.h"
 #include "parakeet/token.h"
 
 namespace stenod::parakeet {
-
-/// A token with its place in the audio, in seconds, and its probability.
-struct TimedToken {
-    int id;
-    float start, end;
-    float p;
-};
 
 /// Gives tokens their times. A token lasts its duration, at least one frame; a punctuation mark takes no time and stands at
 /// the end of the token before it, which may be of an earlier call.

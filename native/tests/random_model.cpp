@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "engine.h"
 #include "gguf.h"
 
 namespace stenod::tests {
@@ -154,7 +155,7 @@ std::string write_random_model(const std::string& misshapen, int extra) {
 std::shared_ptr<const whisper::Model> random_model() {
     static const std::shared_ptr<const whisper::Model> model = [] {
         const std::string path = write_random_model();
-        auto loaded = load_model(path);
+        auto loaded = std::static_pointer_cast<const whisper::Model>(load_model(path));
         std::remove(path.c_str());
         return loaded;
     }();

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "engine.h"
+#include "whisper/model.h"
 
 namespace stenod::tests {
 

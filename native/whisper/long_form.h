@@ -6,46 +6,11 @@
 #include <vector>
 
 #include "audio/log_mel.h"
+#include "engine.h"
 #include "whisper/encoder.h"
 #include "whisper/window.h"
 
 namespace stenod::whisper {
-
-/// How a whole recording is transcribed.
-struct TranscribeOptions {
-    std::string language;  ///< empty: detect
-    bool translate = false;
-    std::string prompt;    ///< text that may have come before
-    bool timestamps = true;
-    int beam_size = 1;
-    int best_of = 5;
-    std::vector<float> temperatures{0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f};
-    bool condition_on_previous_text = false;
-    float compression_ratio_threshold = 2.4f, logprob_threshold = -1.0f, no_speech_threshold = 0.6f;
-    bool full_window = false;      ///< the encoder always sees 30 s
-    bool speech_evidence = true;   ///< text without evidence of a voice is dropped
-    uint64_t seed = 0;
-};
-
-/// A token of text with its place in the audio, in seconds.
-struct TimedToken {
-    int id;
-    float start, end;
-    float p;
-};
-
-struct Segment {
-    float start = 0, end = 0;
-    std::vector<TimedToken> tokens;
-    float avg_logprob = 0, no_speech_prob = 0, compression_ratio = 0, temperature = 0;
-};
-
-struct Transcription {
-    std::string language;
-    double duration = 0;
-    bool no_speech = false;
-    std::vector<Segment> segments;
-};
 
 /// A prompt as tokens: as if it had been said just before. Empty for an empty text.
 std::vector<int> encode_prompt(const Model& model, const std::string& text);

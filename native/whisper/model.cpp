@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "errors.h"
+#include "whisper/stream.h"
+#include "whisper/worker.h"
 
 namespace stenod::whisper {
 
@@ -128,12 +130,41 @@ private:
 };
 
 Model::Model(GgufFile& file)
-    : name(file.string("general.name", "whisper")),
-      tokenizer(file.string_array("tokenizer.ggml.tokens"), static_cast<TokenId>(file.u32("whisper.token.eot"))),
+    : tokenizer(file.string_array("tokenizer.ggml.tokens"), static_cast<TokenId>(file.u32("whisper.token.eot"))),
       mel(read_mel(file)) {
+    name = file.string("general.name", "whisper");
     read_sizes(file);
     read_vocabulary(file);
     read_weights(file);
+}
+
+std::vector<std::string> Model::language_codes() const {
+    return multilingual() ? languages : std::vector<std::string>{"en"};
+}
+
+std::map<std::string, std::variant<std::string, int64_t>> Model::info() const {
+    return {{"type", ggml_type_name(weight_type)}, {"vocabulary", vocabulary},
+            {"encoder_blocks", encoder.blocks},    {"decoder_blocks", decoder.blocks},
+            {"width", encoder.width},              {"languages", static_cast<int64_t>(languages.size())}};
+}
+
+std::vector<int> Model::tokenize(const std::string& text) const { return tokenizer.encode(text); }
+
+std::vector<float> Model::log_mel(const Clip& clip, int frames) const {
+    if (frames == 0) frames = 2 * encoder.context;
+    std::vector<float> out(static_cast<size_t>(frames) * static_cast<size_t>(mel_bands));
+    LogMelStream stream(mel);
+    stream.push(clip.samples, clip.count);
+    stream.window(0, static_cast<size_t>(frames), out.data());
+    return out;
+}
+
+std::unique_ptr<stenod::Stream> Model::make_stream(const StreamOptions& options) const {
+    return std::make_unique<Stream>(*this, options);
+}
+
+std::unique_ptr<stenod::Worker> Model::make_worker(int threads) const {
+    return std::make_unique<Worker>(std::static_pointer_cast<const Model>(shared_from_this()), threads);
 }
 
 int Model::language_token(const std::string& code) const {

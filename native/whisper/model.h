@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "audio/log_mel.h"
+#include "engine.h"
 #include "graph/executor.h"
 #include "graph/layers.h"
 #include "model/gguf_file.h"
@@ -45,20 +46,27 @@ struct Block {
 };
 
 /// Whisper's weights, vocabulary and front-end parameters: read once, then immutable.
-class Model {
+class Model final : public stenod::Model {
 public:
     /// Seconds of audio that the encoder sees at most, and what one of its positions stands for.
     static constexpr int kWindowSeconds = 30;
     static constexpr double kSecondsPerPosition = 0.02;
-    static constexpr int kSampleRate = 16000;
     static constexpr int kHop = 160;
 
     /// Takes everything from an opened file. Throws BadModel, OutOfMemory.
     explicit Model(GgufFile& file);
 
-    std::string name;
+    std::string family() const override { return "whisper"; }
+    std::vector<std::string> language_codes() const override;
+    std::map<std::string, std::variant<std::string, int64_t>> info() const override;
+    int width() const override { return encoder.width; }
+    std::vector<int> tokenize(const std::string& text) const override;
+    std::string token_bytes(int id) const override { return tokenizer.bytes(id); }
+    std::vector<float> log_mel(const Clip& clip, int frames) const override;
+    std::unique_ptr<stenod::Stream> make_stream(const StreamOptions& options) const override;
+    std::unique_ptr<stenod::Worker> make_worker(int threads) const override;
+
     int vocabulary = 0;
-    int mel_bands = 0;
     StackSize encoder, decoder;
     SpecialTokens token;
     std::vector<std::string> languages;  ///< codes in the order of their tokens; empty: English only
@@ -77,8 +85,6 @@ public:
     ggml_type weight_type = GGML_TYPE_F16;
     /// Keys and values are kept in f16, but in an f32 model, which serves as the reference.
     ggml_type cache_type() const { return weight_type == GGML_TYPE_F32 ? GGML_TYPE_F32 : GGML_TYPE_F16; }
-    size_t weight_bytes = 0;
-    size_t parameters = 0;
 
     bool multilingual() const { return !languages.empty(); }
     /// The token of a language. Throws BadArgument naming the code.

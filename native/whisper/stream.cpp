@@ -78,9 +78,14 @@ void Stream::finish(std::optional<size_t> samples) {
     finished_ = std::min(samples.value_or(received_), received_);
 }
 
-void Stream::set_step(double step_s) {
+double Stream::step_s() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    step_s_ = std::max(step_s, options_.step_s);
+    return step_s_;
+}
+
+void Stream::coarsen(double factor) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    step_s_ = std::max(factor, 1.0) * options_.step_s;
 }
 
 double Stream::audio_s() const {

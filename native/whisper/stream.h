@@ -8,40 +8,12 @@
 #include <vector>
 
 #include "audio/log_mel.h"
+#include "engine.h"
 #include "whisper/encoder.h"
 #include "whisper/long_form.h"
 #include "whisper/window.h"
 
 namespace stenod::whisper {
-
-/// How a stream decodes, and when it commits: the one place of the streaming policy.
-struct StreamOptions {
-    std::string language;           ///< empty: detect
-    bool translate = false;
-    std::string prompt;             ///< text that may have come before
-
-    double step_s = 0.4;            ///< audio time between hypotheses that may commit
-    double first_step_s = 0.8;      ///< audio that the first hypothesis of an utterance has at least
-    double attention_distance_s = 0.4;  ///< a committed token looks at least so far back from the audio's end
-    float sure_p = 0.6f;            ///< and one that is less probable than this,
-    double unsure_distance_s = 1.2; ///< so far
-    double trim_after_s = 8.0;      ///< a window longer than this is cut behind committed text
-    double keep_s = 2.0;            ///< committed audio that stays in a window that is cut
-    float least_avg_logprob = -1.0f;    ///< a hypothesis below this commits nothing
-};
-
-/// What one step of a stream brought.
-struct StepResult {
-    std::vector<TimedToken> committed;  ///< new: to be appended
-    std::vector<TimedToken> tentative;  ///< replaces the former
-    double audio_s = 0;                 ///< of the utterance, heard so far
-    bool final = false;
-    bool no_speech = false;
-    bool looping = false;
-    std::string language;
-    float language_prob = 0;
-    float avg_logprob = 0, no_speech_prob = 0;
-};
 
 /// The state of one utterance: its audio, what of its text is committed, and the last hypothesis.
 ///
@@ -50,19 +22,19 @@ struct StepResult {
 ///
 /// `push`, `finish`, `due`, `audio_s` and `abort` are safe while another thread steps; steps are run by one thread at a
 /// time: while due(), `begin_step`, decode `window()` if there is one, `end_step`.
-class Stream {
+class Stream final : public stenod::Stream {
 public:
     /// Throws BadArgument naming the option.
     Stream(const Model& model, StreamOptions options);
 
-    void push(const float* samples, size_t count);
-    void finish(std::optional<size_t> samples);
-    void reset(std::optional<StreamOptions> options);
-    int due() const;
-    double audio_s() const;
-    void set_step(double step_s);
-    void abort() { aborted_ = true; }
-    bool aborted() const { return aborted_; }
+    void push(const float* samples, size_t count) override;
+    void finish(std::optional<size_t> samples) override;
+    void reset(std::optional<StreamOptions> options) override;
+    int due() const override;
+    double audio_s() const override;
+    double step_s() const override;
+    void coarsen(double factor) override;
+    const Model& model() const override { return model_; }
 
     void begin_step(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lane>& lanes);
     /// Null where the step needs no decoding.
@@ -106,7 +78,6 @@ private:
     size_t received_ = 0;              ///< samples of the utterance
     std::optional<size_t> finished_;   ///< samples at which it ends
     double step_s_;
-    std::atomic<bool> aborted_{false};
 
     LogMelStream mel_;
     size_t heard_ = 0;                 ///< samples in mel_

@@ -37,7 +37,7 @@ std::vector<float> whole(Encoder& encoder, const Model& model, const std::vector
     std::optional<EncoderCache> cache;
     EncodeRequest request;
     request.mel = frames_of(model, mel);
-    request.count = static_cast<int>(encoder.subsampler().frames_at_end(request.mel.count));
+    request.count = static_cast<int>(frames_at_end(model, request.mel.count));
     if (model.cache_aware) request.cache = &cache.emplace(model, context);
     encoder.encode({&request});
     return request.encoded;
@@ -47,10 +47,9 @@ std::vector<float> whole(Encoder& encoder, const Model& model, const std::vector
 void extend(Encoder& encoder, const Model& model, const std::vector<float>& mel, EncoderCache& cache, int count,
             std::vector<float>& encoded) {
     const MelFrames all = frames_of(model, mel);
-    const int64_t from = encoder.subsampler().first_mel_frame(cache.frames());
-    int64_t to = from;
-    while (to < all.count && encoder.subsampler().frames_so_far(to) < cache.frames() + count) ++to;
-    const bool last = encoder.subsampler().frames_so_far(to) < cache.frames() + count;
+    const int64_t from = mel_of_frame(model, cache.frames()).begin;
+    const int64_t needed = mel_of_frame(model, cache.frames() + count - 1).end, to = std::min(needed, all.count);
+    const bool last = to < needed;
     EncodeRequest request;
     request.mel = {mel.data() + from * model.encoder.bands, from, to - from, last};
     request.count = count;
@@ -111,7 +110,7 @@ TEST_CASE("what is encoded together is what each gets alone") {
         std::vector<EncodeRequest*> all;
         for (size_t i = 0; i < mels.size(); ++i) {
             requests[i].mel = frames_of(*model, mels[i]);
-            requests[i].count = static_cast<int>(encoder.subsampler().frames_at_end(requests[i].mel.count));
+            requests[i].count = static_cast<int>(frames_at_end(model, requests[i].mel.count));
             if (cache_aware) requests[i].cache = &caches[i];
             all.push_back(&requests[i]);
         }

@@ -1,6 +1,6 @@
-// The whole engine on a small random model: batches, rewinding, splitting, aborting.
+// The whole engine on a small random Whisper: batches, rewinding, splitting, aborting.
 
-#include "engine.h"
+#include "whisper/worker.h"
 
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@ namespace {
 std::vector<float> noise(double seconds, unsigned seed) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal(0.0f, 0.1f);
-    std::vector<float> samples(static_cast<size_t>(seconds * Model::kSampleRate));
+    std::vector<float> samples(static_cast<size_t>(seconds * whisper::Model::kSampleRate));
     for (float& sample : samples) sample = normal(random);
     return samples;
 }
@@ -51,7 +51,7 @@ void note(Told& told, const StepResult& step) {
     told.tentative.push_back(-1);
 }
 
-Told step_all(Worker& worker, Stream& stream) {
+Told step_all(whisper::Worker& worker, whisper::Stream& stream) {
     Told told;
     while (stream.due() > 0) {
         const auto outcome = worker.step({&stream});
@@ -60,8 +60,8 @@ Told step_all(Worker& worker, Stream& stream) {
     return told;
 }
 
-Told alone(Worker& worker, const std::vector<float>& audio) {
-    Stream stream(worker.model(), options());
+Told alone(whisper::Worker& worker, const std::vector<float>& audio) {
+    whisper::Stream stream(worker.model(), options());
     stream.push(audio.data(), audio.size());
     stream.finish(std::nullopt);
     return step_all(worker, stream);
@@ -100,7 +100,7 @@ TEST_CASE("tokens decoded together or one by one have the same logits, and rewin
 }
 
 TEST_CASE("a stream's text depends neither on how its audio was cut nor on its company") {
-    Worker worker(random_model(), 1);
+    whisper::Worker worker(random_model(), 1);
     std::vector<std::vector<float>> audio;
     std::vector<Told> expected;
     for (unsigned i = 0; i < 3; ++i) {
@@ -108,13 +108,13 @@ TEST_CASE("a stream's text depends neither on how its audio was cut nor on its c
         expected.push_back(alone(worker, audio.back()));
         CHECK(!expected.back().tentative.empty());
     }
-    std::vector<std::unique_ptr<Stream>> streams;
+    std::vector<std::unique_ptr<whisper::Stream>> streams;
     std::vector<Told> told(3);
-    for (int i = 0; i < 3; ++i) streams.push_back(std::make_unique<Stream>(worker.model(), options()));
+    for (int i = 0; i < 3; ++i) streams.push_back(std::make_unique<whisper::Stream>(worker.model(), options()));
     std::mt19937 random(1);
     std::vector<size_t> sent(3, 0);
     while (true) {
-        std::vector<Stream*> due;
+        std::vector<stenod::Stream*> due;
         std::vector<int> which;
         for (int i = 0; i < 3; ++i) {
             const size_t count = std::min<size_t>(audio[i].size() - sent[i], random() % 9000);
@@ -138,18 +138,18 @@ TEST_CASE("a stream's text depends neither on how its audio was cut nor on its c
 
 #ifndef __SANITIZE_THREAD__  // it cannot see the barriers of ggml, which is built without it
 TEST_CASE("a stream's text does not depend on the number of threads") {
-    Worker one(random_model(), 1), three(random_model(), 3);
+    whisper::Worker one(random_model(), 1), three(random_model(), 3);
     const auto audio = noise(1.7, 11);
     CHECK(alone(one, audio) == alone(three, audio));
 }
 #endif
 
 TEST_CASE("an aborted stream fails alone, and does the step again when it is reset") {
-    Worker worker(random_model(), 1);
+    whisper::Worker worker(random_model(), 1);
     const auto audio = noise(1.5, 5);
     const Told expected = alone(worker, audio);
-    Stream aborted(worker.model(), options()), other(worker.model(), options());
-    for (Stream* stream : {&aborted, &other}) {
+    whisper::Stream aborted(worker.model(), options()), other(worker.model(), options());
+    for (whisper::Stream* stream : {&aborted, &other}) {
         stream->push(audio.data(), audio.size());
         stream->finish(std::nullopt);
     }
@@ -171,10 +171,10 @@ TEST_CASE("an aborted stream fails alone, and does the step again when it is res
 }
 
 TEST_CASE("audio may be pushed while another thread steps") {
-    Worker worker(random_model(), 1);
+    whisper::Worker worker(random_model(), 1);
     const auto audio = noise(3.0, 9);
     const Told expected = alone(worker, audio);
-    Stream stream(worker.model(), options());
+    whisper::Stream stream(worker.model(), options());
     std::thread sender([&] {
         for (size_t sent = 0; sent < audio.size(); sent += 800) {
             stream.push(audio.data() + sent, std::min<size_t>(800, audio.size() - sent));
@@ -197,7 +197,7 @@ TEST_CASE("audio may be pushed while another thread steps") {
 }
 
 TEST_CASE("transcribing clips together gives what each gives alone") {
-    Worker worker(random_model(), 1);
+    whisper::Worker worker(random_model(), 1);
     const std::vector<std::vector<float>> audio{noise(2, 1), noise(0.01, 2), {}, noise(5, 3)};
     TranscribeOptions chosen;
     chosen.language = "de";
@@ -221,12 +221,12 @@ TEST_CASE("options and shapes that cannot be used are refused") {
     const auto model = random_model();
     StreamOptions unknown;
     unknown.language = "xx";
-    CHECK_THROWS_AS(Stream(*model, unknown), BadArgument);
+    CHECK_THROWS_AS(whisper::Stream(*model, unknown), BadArgument);
     StreamOptions step;
     step.step_s = std::nan("");
-    CHECK_THROWS_AS(Stream(*model, step), BadArgument);
-    Worker worker(model, 1);
-    CHECK_THROWS_AS(worker.encode(nullptr, 0), BadArgument);
+    CHECK_THROWS_AS(whisper::Stream(*model, step), BadArgument);
+    whisper::Worker worker(model, 1);
+    CHECK_THROWS_AS(worker.encode(nullptr, 0, std::nullopt), BadArgument);
     for (const char* name : {"decoder.blocks.1.mlp.2.weight", "encoder.conv2.weight", "mel.filters",
                              "decoder.token_embedding.weight", "encoder.ln_post.bias"}) {
         const std::string path = tests::write_random_model(name, 16);

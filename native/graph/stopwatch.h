@@ -1,0 +1,20 @@
+#pragma once
+
+#include <chrono>
+
+namespace stenod {
+
+/// Adds the seconds until it goes out of scope to a sum.
+class Stopwatch {
+public:
+    explicit Stopwatch(double& sum) : sum_(sum) {}
+    ~Stopwatch() { sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+
+private:
+    double& sum_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace stenod
