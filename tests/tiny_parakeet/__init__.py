@@ -1,0 +1,1 @@
+"""How the little Parakeet model of the tests is made: see README.md."""
