@@ -1,4 +1,4 @@
-"""Makes the synthetic speech: Kokoro's voices and mixtures of them, eSpeak NG and Flite; Festival and Piper too for the test.
+"""Makes the synthetic speech: Kokoro's voices and mixtures of them, eSpeak NG, Flite; more for the test.
 
     python -m tests.tiny_parakeet.synthesize DATA --kokoro FOLDER [--rounds N]
 
