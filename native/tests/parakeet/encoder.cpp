@@ -20,7 +20,7 @@ using namespace stenod::tests;
 
 namespace {
 
-std::vector<float> random_mel(const Model& model, int frames, unsigned seed) {
+std::vector<float> random_mel(const parakeet::Model& model, int frames, unsigned seed) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal(0.0f, 1.0f);
     std::vector<float> mel(static_cast<size_t>(frames * model.encoder.bands));
@@ -28,12 +28,13 @@ std::vector<float> random_mel(const Model& model, int frames, unsigned seed) {
     return mel;
 }
 
-MelFrames frames_of(const Model& model, const std::vector<float>& mel) {
+MelFrames frames_of(const parakeet::Model& model, const std::vector<float>& mel) {
     return {mel.data(), 0, static_cast<int64_t>(mel.size()) / model.encoder.bands, true};
 }
 
 /// All frames of a stream at once.
-std::vector<float> whole(Encoder& encoder, const Model& model, const std::vector<float>& mel, AttentionContext context) {
+std::vector<float> whole(Encoder& encoder, const parakeet::Model& model, const std::vector<float>& mel,
+                         AttentionContext context) {
     std::optional<EncoderCache> cache;
     EncodeRequest request;
     request.mel = frames_of(model, mel);
@@ -44,8 +45,8 @@ std::vector<float> whole(Encoder& encoder, const Model& model, const std::vector
 }
 
 /// Appends the next `count` frames of a stream, encoded from no more mel frames than they need.
-void extend(Encoder& encoder, const Model& model, const std::vector<float>& mel, EncoderCache& cache, int count,
-            std::vector<float>& encoded) {
+void extend(Encoder& encoder, const parakeet::Model& model, const std::vector<float>& mel, EncoderCache& cache,
+            int count, std::vector<float>& encoded) {
     const MelFrames all = frames_of(model, mel);
     const int64_t from = mel_of_frame(model, cache.frames()).begin;
     const int64_t needed = mel_of_frame(model, cache.frames() + count - 1).end, to = std::min(needed, all.count);
@@ -110,7 +111,7 @@ TEST_CASE("what is encoded together is what each gets alone") {
         std::vector<EncodeRequest*> all;
         for (size_t i = 0; i < mels.size(); ++i) {
             requests[i].mel = frames_of(*model, mels[i]);
-            requests[i].count = static_cast<int>(frames_at_end(model, requests[i].mel.count));
+            requests[i].count = static_cast<int>(frames_at_end(*model, requests[i].mel.count));
             if (cache_aware) requests[i].cache = &caches[i];
             all.push_back(&requests[i]);
         }
@@ -184,7 +185,7 @@ TEST_CASE("a model's tensors must have the shapes that its header promises") {
             size.extra = 1;
             const std::string path = write_random_parakeet(size);
             GgufFile file(path);
-            CHECK_THROWS_AS(Model{file}, BadModel);
+            CHECK_THROWS_AS(parakeet::Model{file}, BadModel);
             std::remove(path.c_str());
         }
     }
