@@ -103,7 +103,8 @@ public:
     }
     /// A model without biases gets zeros: what is computed is the same.
     ggml_tensor* bias(const std::string& name, int64_t n) {
-        return biases_ ? weights_.vector(name + ".bias", n) : weights_.computed({n}, [] { return std::vector<float>(); });
+        if (biases_) return weights_.vector(name + ".bias", n);
+        return weights_.computed({n}, [n] { return std::vector<float>(static_cast<size_t>(n)); });
     }
     Linear linear(const std::string& name, int64_t in, int64_t out) {
         return {weights_.matrix(name + ".weight", in, out), bias(name, out)};
