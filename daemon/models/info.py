@@ -6,8 +6,10 @@ from pathlib import Path
 
 from .errors import REMEDY, ModelError
 from .file_types import FILE_TYPES
-from .gguf_read import read_own_gguf
+from .gguf_read import GgufModel, read_own_gguf
 from .mel_filters import FILTERBANKS
+
+_PREFIXES = {"whisper": "whisper.", "parakeet": "stt.parakeet."}
 
 
 @dataclass(frozen=True)
@@ -20,10 +22,10 @@ class ModelInfo:
     type: str
     bytes: int
     parameters: int
-    sizes: dict[str, int]
-    """Hyper-parameters by their GGUF keys."""
+    settings: dict[str, int | str]
+    """Hyper-parameters by their GGUF keys, without what the family's have in common."""
     languages: list[str]
-    """ISO codes; only ``en`` where the model knows no other."""
+    """ISO codes; empty where the file does not tell."""
 
 
 def info(path: Path) -> ModelInfo:
@@ -34,14 +36,12 @@ def info(path: Path) -> ModelInfo:
     types = {known.general: known.name for known in FILE_TYPES.values()}
     if number not in types:
         raise ModelError(path, f"is of the unknown type {number}", REMEDY)
-    sizes = {
-        key: value
-        for key in model.fields
-        if key.startswith(f"{family}.")
-        and ".token." not in key
-        and isinstance(value := model.value(key), int)
+    prefix = _PREFIXES[family]
+    settings = {
+        key.removeprefix(prefix): field.value
+        for key, field in model.fields.items()
+        if key.startswith(prefix) and ".token." not in key and isinstance(field.value, int | str)
     }
-    languages = model.value("whisper.languages") if "whisper.languages" in model.fields else ["en"]
     return ModelInfo(
         path=path,
         name=model.value("general.name"),
@@ -51,6 +51,13 @@ def info(path: Path) -> ModelInfo:
         parameters=sum(
             prod(tensor.shape) for name, tensor in model.tensors.items() if name != FILTERBANKS[family]
         ),
-        sizes=sizes,
-        languages=languages,
+        settings=settings,
+        languages=_languages(model, family),
     )
+
+
+def _languages(model: GgufModel, family: str) -> list[str]:
+    key = "whisper.languages" if family == "whisper" else "general.languages"
+    if key in model.fields:
+        return list(model.value(key))
+    return ["en"] if family == "whisper" else []  # Whisper's files without the key are English-only

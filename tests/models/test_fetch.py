@@ -12,6 +12,7 @@ import pytest
 from stenod.models import ModelError, info, list_models, pull, resolve
 from stenod.models.catalog import CATALOG, CatalogEntry, HubSource
 
+from ..golden.parakeet_cases import FOLDER
 from .hub_server import HubServer, serving
 from .small_models import small_model, write_hf
 from .wheels import write_model_wheels
@@ -62,6 +63,17 @@ def test_from_the_hub(server: HubServer, folder: Path) -> None:
     found = info(path)
     assert (found.name, found.type) == ("whisper-tiny", "f16")
     assert next(model for model in list_models() if model.name == "whisper-tiny").files == {"f16": path}
+
+
+def test_parakeet_from_the_hub(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "parakeet-tdt_ctc-110m"
+    (tmp_path / f"{name}.nemo").write_bytes((FOLDER / "local.nemo").read_bytes())
+    with serving(tmp_path) as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.address)
+        path = pull(f"{name}:q8_0")
+    assert models_in(folder) == [f"{name}-q8_0.gguf"]
+    found = info(path)
+    assert (found.name, found.family, found.type) == (name, "parakeet", "q8_0")
 
 
 def test_what_is_here_is_not_fetched(server: HubServer, folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Reads a folder with a Parakeet model in Hugging Face's layout: safetensors and JSON files."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -150,19 +151,26 @@ def _pieces(path: Path, count: int) -> list[Piece]:
     if model.get("type") != "BPE":
         fault = f"holds a tokenizer of the type {model.get('type')!r}"
         raise ModelError(path, fault, "choose a model with a byte-pair vocabulary")
-    added = content.get("added_tokens") or []
-    if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
-        raise ModelError(path, "has no list of objects in 'added_tokens'", REMEDY)
-    numbers = object_in(model, "vocab", path) | {token.get("content"): token.get("id") for token in added}
-    text_of = {number: text for text, number in numbers.items() if isinstance(text, str)}
+    numbers, types = dict(object_in(model, "vocab", path)), {}
+    for text, number, is_special in _added_tokens(content, path):
+        numbers[text] = number
+        types[text] = CONTROL if is_special else USER_DEFINED
+    text_of = {number: text for text, number in numbers.items() if type(number) is int}
     missing = next((number for number in range(count) if number not in text_of), None)
     if missing is not None:
         raise ModelError(path, f"lacks the token {missing} of {count}", REMEDY)
-    types = {
-        str(token.get("content")): CONTROL if token.get("special") is True else USER_DEFINED
-        for token in added
-    }
     return pieces_in_order([text_of[number] for number in range(count)], types)
+
+
+def _added_tokens(content: dict[str, Any], path: Path) -> Iterator[tuple[str, int, bool]]:
+    """Text, number, and whether it is never a part of a text."""
+    added = content.get("added_tokens", [])
+    for token in added if isinstance(added, list) else [added]:
+        match token:
+            case {"content": str(text), "id": int(number), "special": bool(is_special)}:
+                yield text, number, is_special
+            case _:
+                raise ModelError(path, "has something else than tokens in 'added_tokens'", REMEDY)
 
 
 def _our_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

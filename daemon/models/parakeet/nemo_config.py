@@ -42,7 +42,6 @@ _KNOWN_AUDIO = {
 _KNOWN_ENCODER = {
     "subsampling": "dw_striding",
     "subsampling_factor": SUBSAMPLING_FACTOR,
-    "self_attention_model": "rel_pos",
     "untie_biases": True,
     "feat_out": -1,
     "global_tokens": 0,
@@ -90,6 +89,7 @@ def encoder_of(config: Config, tensors: Mapping[str, Tensor], path: Path) -> Enc
         known = f"{encoder.is_causal} with this attention"
         raise foreign(path, "causal_downsampling", content.get("causal_downsampling"), known)
     _require_convolution_context(content.get("conv_context_size"), encoder, path)
+    _require_attention(content.get("self_attention_model"), encoder, path)
     return encoder
 
 
@@ -157,6 +157,13 @@ def _is_frames(value: object, count: int | None = None) -> bool:
     if not isinstance(value, list) or len(value) != (count or len(value) or 1):
         return False
     return all(type(number) is int and -1 <= number < 2**31 for number in value)
+
+
+def _require_attention(value: object, encoder: Encoder, path: Path) -> None:
+    """The local kind is an implementation of the other; where left and right differ, it takes the larger."""
+    one_of(("rel_pos", "rel_pos_local_attn"), value, "self_attention_model", path)
+    if value == "rel_pos_local_attn" and any(left != right for left, right in encoder.contexts):
+        raise foreign(path, "att_context_size", encoder.contexts, "as much on the right as on the left")
 
 
 def _require_convolution_context(value: object, encoder: Encoder, path: Path) -> None:

@@ -103,6 +103,7 @@ def pickled(value: object) -> Callable[[Members], Members]:
         (set_in("encoder", "conv_context_size", "causal"), "'causal' for 'conv_context_size'"),
         (set_in("encoder", "att_context_style", "chunked_limited"), "for 'causal_downsampling'"),
         (set_in("encoder", "att_context_size", [[1]]), "for 'att_context_size'"),
+        (set_in("encoder", "self_attention_model", "abs_pos"), "'abs_pos' for 'self_attention_model'"),
         (set_in("joint", "num_extra_outputs", 4), "4 for 'num_extra_outputs'"),
         (changed_weights(lambda files: files.pop("model_weights/data.pkl")), "not what torch.save writes"),
         (changed_weights(lambda files: files.pop("model_weights/data/7")), "weights that cannot be read"),
