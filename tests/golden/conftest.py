@@ -7,9 +7,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 from stenod._native import Model, Worker
-from stenod.models import convert, quantize
-
-from .parakeet_cases import FOLDER
+from stenod.models import quantize
 
 MADE = platformdirs.user_cache_path("stenod") / "tests"
 
@@ -33,16 +31,3 @@ def model_of(model_path: Path) -> Callable[[str], Model]:
 def worker_of(model_of: Callable[[str], Model]) -> Callable[[str], Worker]:
     """A worker for the model of a type; one thread, so that other work on the machine does not stall it."""
     return cache(lambda kind: Worker(model_of(kind), threads=1))
-
-
-@pytest.fixture(scope="session")
-def parakeet_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The f32 GGUF file of a small Parakeet model of the goldens, by its name in ``parakeet_cases.CASES``."""
-    folder = tmp_path_factory.mktemp("parakeet")
-
-    @cache
-    def made(name: str) -> Path:
-        convert(FOLDER / f"{name}.nemo", folder / f"{name}.gguf", "f32")
-        return folder / f"{name}.gguf"
-
-    return made
