@@ -164,6 +164,9 @@ class Model:
     def languages(self) -> list[str]:
         """ISO codes of those that it knows; empty: nothing is known of them."""
     @property
+    def tells_end_of_turn(self) -> bool:
+        """Whether it can hear that the speaker has finished: see ``StepResult``."""
+    @property
     def info(self) -> dict[str, Any]:
         """File type, sizes, parameter count, bytes: what ``stenod models info`` prints."""
     def tokenize(self, text: str) -> list[int]: ...

@@ -80,6 +80,11 @@ class Lane:
         return 0.0 if self._finishing else self.step_s
 
     @property
+    def tells_end_of_turn(self) -> bool:
+        """Whether the model can hear that the speaker has finished."""
+        return self._scheduler.tells_end_of_turn
+
+    @property
     def step_s(self) -> float:
         """Seconds of audio from step to step, as they are now."""
         return self.stream.step_s
@@ -196,6 +201,11 @@ class Scheduler:
         self._due = asyncio.Event()
         self.running = True
         """False once the scheduler stopped: no stream will be stepped any more."""
+
+    @property
+    def tells_end_of_turn(self) -> bool:
+        """As of ``Model``."""
+        return self._engine.model.tells_end_of_turn
 
     def open(self, step_s: float) -> Lane:
         """A lane for a new session; ``reset`` it before the first utterance."""

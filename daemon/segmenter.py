@@ -192,6 +192,13 @@ class Segmenter:
         self._end_now("flush")
         return self._told()
 
+    def end_turn(self) -> list[Event]:
+        """The speaker has finished: ends the open utterance, if it has endpoints, where it was heard."""
+        self._refuse_while_cut_is_due()
+        if self._utterance is not None and self._limits is not None:
+            self._close("end_of_turn")
+        return self._told()
+
     def finish(self) -> list[Event]:
         """No more audio: ends the open utterance, if there is one."""
         self._refuse_while_cut_is_due()

@@ -35,6 +35,7 @@ from .requests import Clear, Configure, Finish, Flush, Missing, Request
 from .scheduler import EngineFailed, Lane
 from .segmenter import Segmenter, SegmenterState
 from .utterance import Configuration, Utterance
+from .vad import FRAME
 
 logger = logging.getLogger(__name__)
 
@@ -297,14 +298,24 @@ class Session(Intake):
                     self._utterance.warn_once("slow_input", "audio comes in more slowly than it is spoken")
 
     async def _hear(self, samples: NDArray[np.float32]) -> None:
-        for start in range(0, len(samples), PIECE):
-            piece = samples[start : start + PIECE]
-            self._unsegmented = samples[start + PIECE :]
+        size = FRAME if self._lane.tells_end_of_turn else PIECE
+        for start in range(0, len(samples), size):
+            piece = samples[start : start + size]
+            self._unsegmented = samples[start + size :]
             for fault in self._level.feed(piece):
                 self._publisher.warn(fault, _LEVEL_MESSAGES[fault])
             await self._follow(self._segmenter.feed(piece))
+            await self._heed_turn()
             self._worked(len(piece))
             await asyncio.sleep(0)
+
+    async def _heed_turn(self) -> None:
+        """Nothing further is heard before the model is asked: where a turn ends hangs on the audio alone."""
+        if not self._lane.tells_end_of_turn or not self._lane.behind:
+            return
+        await self._lane.caught_up()
+        if self._utterance is not None and self._utterance.turn_ended:
+            await self._follow(self._segmenter.end_turn())
 
     async def _follow(self, found: list[segmenter.Event]) -> None:
         """What the segmenter found, in order."""

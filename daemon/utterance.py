@@ -50,6 +50,8 @@ class Utterance:
         self.start = start
         self.concluded = False
         """True once ``final`` or ``discarded`` was told."""
+        self.turn_ended = False
+        """True once the model heard that the speaker has finished."""
         self._number = number
         self._configuration = configuration
         self._publisher = publisher
@@ -90,6 +92,7 @@ class Utterance:
         ``rung`` and ``behind`` (another hypothesis is due already) say whether a partial is wanted.
         """
         self._language, self._language_prob = result["language"], result["language_prob"]
+        self.turn_ended = self.turn_ended or result["end_of_turn"]
         added, words = self._transcript.advance(
             result["committed"], result["tentative"], self._language, final=result["final"]
         )

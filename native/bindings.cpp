@@ -244,6 +244,7 @@ void bind_model(py::module_& module) {
         .def_property_readonly("name", [](const Model& model) { return model.name; })
         .def_property_readonly("sample_rate", [](const Model&) { return Model::kSampleRate; })
         .def_property_readonly("languages", &Model::language_codes)
+        .def_property_readonly("tells_end_of_turn", &Model::tells_end_of_turn)
         .def_property_readonly("info", info_of)
         .def("tokenize", &Model::tokenize, "text"_a)
         .def("detokenize",

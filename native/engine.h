@@ -187,6 +187,8 @@ public:
     virtual std::string family() const = 0;
     /// Codes of the languages that it knows; empty: nothing is known of them.
     virtual std::vector<std::string> language_codes() const = 0;
+    /// Whether it tells when a speaker has finished, see StepResult.
+    virtual bool tells_end_of_turn() const = 0;
     /// Sizes and types, by name.
     virtual std::map<std::string, std::variant<std::string, int64_t>> info() const = 0;
     /// Width of the encoder's output.

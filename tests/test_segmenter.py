@@ -224,6 +224,18 @@ def test_flush_takes_the_last_sample_and_goes_on() -> None:
     assert second.end == len(speech())
 
 
+def test_a_turn_ends_with_the_last_frame_that_was_heard() -> None:
+    listener = Listener().feed(speech()[:12345], chunk=1000)
+    listener.take(listener.segmenter.end_turn())
+    assert (listener.utterances[0].end, listener.utterances[0].reason) == (12345 // 320 * 320, "end_of_turn")
+    assert listener.segmenter.end_turn() == []
+    listener.feed(speech()[12345:])
+    first, second = listener.finish()
+    assert first.end is not None
+    assert first.end <= second.start <= first.end + 400 * MS
+    assert Listener(None).feed(speech()).segmenter.end_turn() == []
+
+
 def test_without_endpointing_only_flush_ends_an_utterance() -> None:
     listener = Listener(None).feed(np.concatenate([silence(1), reading(), silence(10)]), chunk=SECOND)
     assert len(listener.utterances) == 1

@@ -1,7 +1,6 @@
 #include "model/weight_reader.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace stenod {
 
@@ -73,7 +72,7 @@ ggml_tensor* WeightReader::computed(std::vector<int64_t> shape, std::function<st
         ggml_new_tensor(context_, GGML_TYPE_F32, static_cast<int>(shape.size()), shape.data());
     declared_.emplace_back(tensor, [values = std::move(values)](ggml_tensor* to) {
         const std::vector<float> from = values();
-        std::memcpy(to->data, from.data(), std::min(from.size() * sizeof(float), ggml_nbytes(to)));
+        std::copy(from.begin(), from.end(), static_cast<float*>(to->data));  // what is beyond stays zero
     });
     return tensor;
 }

@@ -228,6 +228,13 @@ Model::Model(GgufFile& file)
     read_weights(file);
 }
 
+bool Model::tells_end_of_turn() const {
+    for (int id = 0; id < head.tokens; ++id) {
+        if (pieces.is_end_of_utterance(id)) return true;
+    }
+    return false;
+}
+
 std::map<std::string, std::variant<std::string, int64_t>> Model::info() const {
     const std::string kind = head.is_ctc() ? "ctc" : head.durations.empty() ? "rnnt" : "tdt";
     return {{"type", ggml_type_name(weight_type)},

@@ -88,6 +88,7 @@ public:
 
     std::string family() const override { return "parakeet"; }
     std::vector<std::string> language_codes() const override { return languages; }
+    bool tells_end_of_turn() const override;
     std::map<std::string, std::variant<std::string, int64_t>> info() const override;
     int width() const override { return encoder.width; }
     std::vector<int> tokenize(const std::string& text) const override { return pieces.encode(text); }

@@ -58,6 +58,7 @@ public:
 
     std::string family() const override { return "whisper"; }
     std::vector<std::string> language_codes() const override;
+    bool tells_end_of_turn() const override { return false; }
     std::map<std::string, std::variant<std::string, int64_t>> info() const override;
     int width() const override { return encoder.width; }
     std::vector<int> tokenize(const std::string& text) const override;
