@@ -17,7 +17,7 @@ def read(path: Path) -> Checkpoint:
             raise ModelError(
                 path,
                 "is not a model of whisper.cpp",
-                "give a ggml .bin file, or the folder of a Hugging Face or CTranslate2 model",
+                "give a .nemo, GGUF or ggml .bin file, or the folder of a Hugging Face or CTranslate2 model",
             )
         sizes, quantisation_version = _read_sizes(reader)
         _skip_mel_filters(reader, sizes)

@@ -1,5 +1,6 @@
 """NeMo's files: what they hold comes out, and damaged or foreign ones are told apart."""
 
+import gzip
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -134,6 +135,13 @@ def test_a_number_that_would_take_memory_is_refused(tmp_path: Path) -> None:
     damage = changed_weights(lambda files: files.update({"model_weights/data.pkl": content}))
     path.write_bytes(pack(damage(dict(members("tdt")))))
     with pytest.raises(ModelError, match="memorises something as number 2147483647"):
+        nemo.read(path)
+
+
+def test_a_compressed_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.nemo"
+    path.write_bytes(gzip.compress(nemo_file("tdt").read_bytes()))
+    with pytest.raises(ModelError, match="must be unpacked with gunzip first"):
         nemo.read(path)
 
 
