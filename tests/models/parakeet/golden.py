@@ -7,12 +7,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from ...golden.parakeet_cases import CASES, FOLDER
 
 MODELS = tuple(CASES)
-every_model = pytest.mark.parametrize("name", MODELS)
 
 
 def nemo_file(name: str) -> Path:

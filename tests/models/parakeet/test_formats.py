@@ -11,7 +11,7 @@ from stenod.models import ModelError, convert, info, quantize
 from ..small_models import Contents, contents_of
 from . import formats
 from .formats import Arrays, checkpoint_of
-from .golden import MODELS, every_model, nemo_file
+from .golden import MODELS, nemo_file
 
 TRANSDUCERS = tuple(name for name in MODELS if name != "ctc")
 
@@ -51,7 +51,7 @@ ONLY_ORDER = {"tokenizer.ggml.scores", "tokenizer.ggml.token_type"}
 """What most formats do not tell; ``pieces_in_order`` gives what matters."""
 
 
-@every_model
+@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("type", ["f32", "f16", "q8_0"])
 def test_nemo(name: str, type: str, tmp_path: Path, arrays: Callable[[str], Arrays]) -> None:
     found = converted(nemo_file(name), tmp_path, type)
@@ -138,7 +138,7 @@ def test_crispasr(name: str, tmp_path: Path, arrays: Callable[[str], Arrays]) ->
     assert different_metadata(ours, found).keys() <= ONLY_ORDER
 
 
-@every_model
+@pytest.mark.parametrize("name", MODELS)
 def test_our_own_layout(name: str, tmp_path: Path) -> None:
     """A file of transcribe.cpp is one of ours without the filterbank."""
     own = tmp_path / "model.gguf"

@@ -15,12 +15,12 @@ from stenod.models import ModelError, convert
 from stenod.models.parakeet import nemo
 from stenod.models.parakeet.checkpoint import tensor_shapes
 
-from .golden import every_model, members, nemo_file, pack, repacked
+from .golden import MODELS, members, nemo_file, pack, repacked
 
 Members = dict[str, bytes]
 
 
-@every_model
+@pytest.mark.parametrize("name", MODELS)
 def test_models_of_all_heads_are_sound(name: str) -> None:
     checkpoint = nemo.read(nemo_file(name)).sound()
     assert checkpoint.tensors.keys() == tensor_shapes(checkpoint).keys()
