@@ -35,6 +35,7 @@ def hypothesis(committed: str, tentative: str = "", **fields: Any) -> StepResult
         "final": False,
         "no_speech": False,
         "looping": False,
+        "end_of_turn": False,
         "language": "en",
         "language_prob": 0.99,
         "avg_logprob": -0.2,
