@@ -1,27 +1,29 @@
-"""The native protocol, version 1: ``/v1/stream`` sends audio, ``/v1/channels/NAME`` reads a channel."""
+"""The native protocol, version 1: ``/v1/stream`` sends audio. ``channels`` is its other half."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 from msgspec import UNSET
 from websockets.asyncio.server import ServerConnection
+from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 
 from ..access import Grant
 from ..audio.pcm import AudioFormat, UnsupportedAudio
-from ..channel import Cursor, Only
+from ..channel import Cursor
 from ..events import Ack, Dropped, Ended, EndReason, Flushed, Limits, Resumed, Started, encode
 from ..hub import Hub, Refused, Slot
 from ..journal import JournalError
 from ..publication import Publication
 from ..rate import Rate
-from ..replay import follow, of_channel, of_session
+from ..replay import follow, of_session
 from ..session import Session
+from .endpoint import Admission, Endpoint, bearer, offered, require
+from .exchange import SLOW_CLOSE, cancel, close_code, exchange, ignore_messages, keep_alive
 from .messages import (
     ClearMessage,
     Configure,
@@ -39,13 +41,41 @@ from .messages import (
 logger = logging.getLogger(__name__)
 
 ACK_S = 1.0
-CLOSE_S = 10.0
-"""How long a client may take to read what is left when its session has ended."""
 LONGEST_GAP_S = 24 * 3600
 FATAL_CLOSE = 1008
 EVICTED_CLOSE = 4409
-CLOSE_CODES = {"finished": 1000, "engine_failed": 1011}
-"""Other ends of a session: going away (1001)."""
+
+
+TOKEN_PROTOCOL = "stenod.token."
+"""How a page, which cannot send headers, offers its token among the subprotocols."""
+
+
+class Native(Endpoint):
+    """What both halves of the protocol have in common."""
+
+    subprotocols = ("stenod.v1",)
+
+    def token(self, headers: Headers) -> str | None:
+        tokens = [one for one in offered(headers) if one.startswith(TOKEN_PROTOCOL)]
+        return bearer(headers) or (tokens[0].removeprefix(TOKEN_PROTOCOL) if tokens else None)
+
+    def refusal(self, refused: Refused) -> bytes:
+        return encode(error_of(refused, fatal=True))
+
+
+class Stream(Native):
+    """Senders of audio."""
+
+    def takes(self, path: str) -> bool:
+        return path == "/v1/stream"
+
+    def check(self, hub: Hub, admission: Admission) -> None:
+        require(admission.grant, "send")
+        if (refusal := hub.refusal(admission.client)) is not None and not hub.may_be_resumed:
+            raise refusal
+
+    async def serve(self, socket: ServerConnection, hub: Hub, admission: Admission) -> None:
+        await StreamConnection(socket, hub, admission.grant, admission.client).serve()
 
 
 @dataclass(frozen=True)
@@ -208,20 +238,15 @@ class StreamConnection:
 
     async def _run(self, opened: Opened, session: Session) -> None:
         """Serves a session until it has ended and its client was told, or the client is gone."""
-        sending = asyncio.create_task(self._send(opened))
-        tasks: set[asyncio.Task[Any]] = {
-            sending,
-            asyncio.create_task(self._receive(session, opened.first)),
-            asyncio.create_task(self._acknowledge(session)),
-            asyncio.create_task(self._evicted.wait()),
-            asyncio.create_task(self._hub.ended(session)),
-        }
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if session.end_reason is not None:
-                await asyncio.wait({sending}, timeout=CLOSE_S)
+            await exchange(
+                self._send(opened),
+                self._hub.ended(session),
+                self._receive(session, opened.first),
+                self._acknowledge(session),
+                self._evicted.wait(),
+            )
         finally:
-            await _cancel(tasks)
             self._leave()
         if self._evicted.is_set():
             await self._socket.close(EVICTED_CLOSE, "resumed elsewhere")
@@ -235,11 +260,11 @@ class StreamConnection:
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await _cancel({sending, leaving})
+            await cancel({sending, leaving})
         await self._close(opened.id, None if sending.cancelled() else sending.result())
 
     async def _close(self, session: str, reason: EndReason | None) -> None:
-        await self._socket.close(CLOSE_CODES.get(reason or "", 1001))
+        await self._socket.close(close_code(reason))
         if reason is not None and self._socket.protocol.close_rcvd is not None:
             self._hub.departures.told_all(session)
 
@@ -258,7 +283,7 @@ class StreamConnection:
                         case Ended(session=ended, reason=reason) if ended == opened.id:
                             return reason
                         case Dropped():
-                            await self._socket.close(FATAL_CLOSE, "slow")
+                            await self._socket.close(SLOW_CLOSE, "slow")
         except ConnectionClosed:
             pass  # the client may come back
         except JournalError as error:
@@ -318,70 +343,3 @@ class StreamConnection:
                 session.gap(frames)
             case FinishMessage():
                 session.finish()
-
-
-async def read_channel(
-    socket: ServerConnection, hub: Hub, name: str, only: Only | None, since: Cursor | None
-) -> None:
-    """One subscriber at ``/v1/channels/NAME``, until it leaves or is dropped. Raises ``Refused``."""
-    channel = hub.channel(name)
-    with channel.reader():
-        told = follow(channel, hub.journal, of_channel(channel), since, only)
-        tasks: set[asyncio.Task[Any]] = {
-            asyncio.create_task(_tell(socket, told)),
-            asyncio.create_task(ignore_messages(socket)),
-            asyncio.create_task(keep_alive(socket, hub.settings.server.ping_s, hub.settings.server.idle_s)),
-        }
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            await _cancel(tasks)
-        await socket.close()
-
-
-async def _tell(socket: ServerConnection, told: AsyncGenerator[Publication, None]) -> None:
-    """Sends what is told, until there is nothing more or the subscriber has left."""
-    try:
-        async with aclosing(told):
-            async for publication in told:
-                await socket.send(publication.json, text=True)
-    except ConnectionClosed:
-        pass
-    except JournalError as error:
-        logger.error("%s", error)
-
-
-async def _cancel(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """Ends tasks; a failure of one is the program's and is logged."""
-    for task in tasks:
-        task.cancel()
-    for result in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(result, Exception):
-            logger.error("a connection failed", exc_info=result)
-
-
-async def keep_alive(
-    socket: ServerConnection, ping_s: float, idle_s: float, received: Callable[[], int] = lambda: 0
-) -> None:
-    """Pings a client and returns when it is gone: for ``idle_s`` neither a pong nor anything else came.
-
-    A pong can be long in coming from a client that we are holding back: it waits behind the client's audio.
-    """
-    try:
-        while True:
-            await asyncio.sleep(ping_s)
-            pong = asyncio.ensure_future(await socket.ping())
-            so_far = received()
-            while not (await asyncio.wait({pong}, timeout=idle_s))[0]:
-                if received() == so_far:
-                    return
-                so_far = received()
-    except ConnectionClosed:
-        return
-
-
-async def ignore_messages(socket: ServerConnection) -> None:
-    """Returns when the client has left."""
-    with suppress(ConnectionClosed):
-        async for _ in socket:
-            pass

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from ipaddress import ip_address
 from socket import AF_UNIX, socket
 from urllib.parse import urlsplit
@@ -14,11 +15,11 @@ from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
 from ..access import Access
-from ..events import encode
 from ..hub import Hub, Refused, running
 from ..journal import journaling
-from ..protocols import native
-from ..protocols.messages import error_of
+from ..protocols.endpoint import Endpoint
+from ..protocols.exchange import CLOSE_S
+from ..protocols.registry import endpoint_at
 from ..restart import take_up_sessions
 from ..settings import Settings, SettingsError
 from . import http
@@ -28,9 +29,8 @@ from .tls import Certificate, certificate_of
 
 logger = logging.getLogger(__name__)
 
-SUBPROTOCOL = Subprotocol("stenod.v1")
-BROWSER_CLOSE = 4000
-"""A browser that is refused is closed with this plus the HTTP status."""
+REFUSED_CLOSE = 4000
+"""Who is refused when the websocket is open, as a browser is, is closed with this plus the HTTP status."""
 
 
 class EngineNotReady(Exception):
@@ -144,18 +144,13 @@ class Daemon:
 
     async def _handle(self, hub: Hub, socket: ServerConnection) -> None:
         """One websocket, to its end."""
-        assert socket.request is not None
-        target = socket.request.path
+        endpoint, request = _endpoint(socket), socket.request
+        assert endpoint is not None and request is not None  # else `http.answer` has answered
         try:
-            grant, client = http.admit(hub, self._access, socket.request, socket.remote_address)
-            if urlsplit(target).path == http.STREAM_PATH:
-                await native.StreamConnection(socket, hub, grant, client).serve()
-            else:
-                wanted = http.channel_request(target)
-                await native.read_channel(socket, hub, wanted.name, wanted.only, wanted.since)
+            admission = http.admit(hub, self._access, endpoint, request, socket.remote_address)
+            await endpoint.serve(socket, hub, admission)
         except Refused as refused:
-            await socket.send(encode(error_of(refused, fatal=True)), text=True)
-            await socket.close(BROWSER_CLOSE + http.status_of(refused), refused.code)
+            await _refuse(socket, endpoint, refused)
         except ConnectionClosed:
             logger.debug("a client left")
 
@@ -172,7 +167,7 @@ class Daemon:
             source.cancel()
         await asyncio.gather(*sources, return_exceptions=True)
         if self._handlers:
-            await asyncio.wait(self._handlers, timeout=native.CLOSE_S)
+            await asyncio.wait(self._handlers, timeout=CLOSE_S)
 
 
 def _address(listening: socket) -> tuple[str, int]:
@@ -182,6 +177,18 @@ def _address(listening: socket) -> tuple[str, int]:
     return host, port
 
 
-def _select_subprotocol(_: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:
-    """Clients need not offer one, and may offer others beside ours."""
-    return SUBPROTOCOL if SUBPROTOCOL in offered else None
+def _endpoint(socket: ServerConnection) -> Endpoint | None:
+    return endpoint_at(urlsplit(socket.request.path).path) if socket.request else None
+
+
+def _select_subprotocol(socket: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:
+    """Clients need not offer one, and may offer others beside those that are spoken here."""
+    endpoint = _endpoint(socket)
+    spoken = endpoint.subprotocols if endpoint else ()
+    return next((Subprotocol(one) for one in spoken if one in offered), None)
+
+
+async def _refuse(socket: ServerConnection, endpoint: Endpoint, refused: Refused) -> None:
+    with suppress(ConnectionClosed):
+        await socket.send(endpoint.refusal(refused), text=True)
+        await socket.close(REFUSED_CLOSE + http.status_of(refused), refused.code)

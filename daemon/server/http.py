@@ -2,33 +2,28 @@
 
 import json
 import logging
-import re
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from typing import Any
+from urllib.parse import urlsplit
 
-import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-from ..access import Access, AccessError, Grant, Scope
-from ..channel import Cursor, Only
-from ..events import Error, ErrorCode, encode
+from ..access import Access, AccessError, Grant
+from ..events import ErrorCode, encode
 from ..hub import Hub, Refused
 from ..metrics import REGISTRY
-from ..settings import CHANNEL_NAME, LOOPBACK
+from ..protocols.endpoint import Admission, Endpoint, bearer, require
+from ..protocols.messages import error_of
+from ..protocols.registry import endpoint_at
+from ..settings import LOOPBACK
 
 logger = logging.getLogger(__name__)
 
-STREAM_PATH = "/v1/stream"
-CHANNEL_PATH = "/v1/channels/"
 RETRY_AFTER_S = 5
-TOKEN_PROTOCOL = "stenod.token."
-"""How a page, which cannot send headers, offers its token among the subprotocols."""
 
 _STATUS: dict[ErrorCode, HTTPStatus] = {
     "unauthorized": HTTPStatus.UNAUTHORIZED,
@@ -40,96 +35,35 @@ _STATUS: dict[ErrorCode, HTTPStatus] = {
 }
 
 
-@dataclass(frozen=True)
-class ChannelRequest:
-    """What a subscriber wants to read."""
-
-    name: str
-    only: Only | None
-    since: Cursor | None
-
-
-class Admission(NamedTuple):
-    """Who opens a websocket."""
-
-    grant: Grant
-    client: str | None
-    """Whom sessions are counted for: a token, or else an address; None: who is on a local socket."""
-
-
 def status_of(refused: Refused) -> HTTPStatus:
     """The HTTP status of a refusal before the upgrade."""
     return _STATUS.get(refused.code, HTTPStatus.BAD_REQUEST)
 
 
-def admit(hub: Hub, access: Access, request: Request, address: object) -> Admission:
+def admit(hub: Hub, access: Access, endpoint: Endpoint, request: Request, address: object) -> Admission:
     """Who opens a websocket from an address. Raises ``Refused`` if it must not be opened."""
     origin = request.headers.get("Origin")
     if origin is not None and not _is_welcome(hub, origin, request.headers.get("Host", "")):
         raise Refused(
             "forbidden", f"pages of {origin} may not connect: add it to server.origins in the settings"
         )
-    path = urlsplit(request.path).path
-    wanted = channel_request(request.path) if path.startswith(CHANNEL_PATH) else None
-    grant = _granted(access, request, "send" if wanted is None else "read", wanted.name if wanted else None)
+    grant = _grant(access, endpoint.token(request.headers))
     client = grant.name or (str(address[0]) if isinstance(address, tuple) else None)
-    if path == STREAM_PATH and (refusal := hub.refusal(client)) is not None and not hub.may_be_resumed:
-        raise refusal
-    if wanted is not None:
-        if hub.closing.is_set():
-            raise Refused("shutting_down", "the daemon is shutting down: try again later")
-        if sum(channel.subscribers for channel in hub.channels.values()) >= hub.settings.limits.subscribers:
-            raise Refused("too_many_sessions", "all places of subscribers are taken: try again later")
-    return Admission(grant, client)
+    admission = Admission(urlsplit(request.path), grant, client)
+    endpoint.check(hub, admission)
+    return admission
 
 
-def _granted(access: Access, request: Request, scope: Scope, channel: str | None = None) -> Grant:
-    """What the request's token may do, which must be at least that. Raises ``Refused``."""
+def _grant(access: Access, token: str | None) -> Grant:
+    """What a client with that token may do. Raises ``Refused`` if it is unknown."""
     try:
-        grant = access.grant(_token(request.headers))
+        grant = access.grant(token)
     except AccessError as error:
         logger.error("nobody is let in: %s", error)
         grant = None
     if grant is None:
         raise Refused("unauthorized", "a token is needed that the daemon knows: Authorization: Bearer TOKEN")
-    if not grant.allows(scope, channel):
-        where = "" if channel is None else f" in channel {channel}"
-        raise Refused("forbidden", f"this token has not the scope {scope}{where}")
     return grant
-
-
-def _token(headers: Headers) -> str | None:
-    """As programs send it, or as pages can."""
-    for header in headers.get_all("Authorization"):
-        scheme, _, token = header.partition(" ")
-        if scheme.lower() == "bearer":
-            return token.strip()
-    for offered in ",".join(headers.get_all("Sec-WebSocket-Protocol")).split(","):
-        if offered.strip().startswith(TOKEN_PROTOCOL):
-            return offered.strip().removeprefix(TOKEN_PROTOCOL)
-    return None
-
-
-def channel_request(target: str) -> ChannelRequest:
-    """What a request target below ``/v1/channels/`` asks for. Raises ``Refused``."""
-    parts = urlsplit(target)
-    name = parts.path.removeprefix(CHANNEL_PATH)
-    if not re.match(CHANNEL_NAME, name):
-        raise Refused(
-            "bad_field", "channel: a name has letters, digits, '.', '_', '-', at most 64", "channel"
-        )
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    try:
-        only = msgspec.convert(query.get("only"), Only | None)
-    except msgspec.ValidationError as error:
-        raise Refused(
-            "bad_field", f"only: {query['only']!r} is neither finals nor commits", "only"
-        ) from error
-    try:
-        since = Cursor.parse(query["since"]) if "since" in query else None
-    except ValueError as error:
-        raise Refused("bad_field", f"since: {error}", "since") from error
-    return ChannelRequest(name, only, since)
 
 
 async def answer(hub: Hub, access: Access, request: Request, address: object) -> Response | None:
@@ -142,16 +76,17 @@ async def answer(hub: Hub, access: Access, request: Request, address: object) ->
         return await _PAGES[path](hub)
     if path in _PRIVATE_PAGES:
         try:
-            _granted(access, request, "admin")
+            require(_grant(access, bearer(request.headers)), "admin")
         except Refused as refused:
-            return _refusal(refused)
+            return _refusal(refused, encode(error_of(refused, fatal=True)))
         return await _PRIVATE_PAGES[path](hub)
-    if path != STREAM_PATH and not path.startswith(CHANNEL_PATH):
+    endpoint = endpoint_at(path)
+    if endpoint is None:
         return _json(HTTPStatus.NOT_FOUND, {"error": f"there is nothing at {path}"})
     try:
-        admit(hub, access, request, address)
+        admit(hub, access, endpoint, request, address)
     except Refused as refused:
-        return None if "Origin" in request.headers else _refusal(refused)
+        return None if "Origin" in request.headers else _refusal(refused, endpoint.refusal(refused))
     return None
 
 
@@ -161,12 +96,8 @@ def _is_welcome(hub: Hub, origin: str, host: str) -> bool:
     return own or origin in server.origins
 
 
-def _refusal(refused: Refused) -> Response:
-    response = _response(
-        status_of(refused),
-        encode(Error(refused.code, refused.message, fatal=True, field=refused.field)),
-        "application/json",
-    )
+def _refusal(refused: Refused, body: bytes) -> Response:
+    response = _response(status_of(refused), body, "application/json")
     if response.status_code == HTTPStatus.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = "Bearer"
     if response.status_code in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):

@@ -293,4 +293,6 @@ async def test_of_many_that_resume_at_once_one_goes_on(daemon: str):
         await say(resumptions[last], {"type": "finish"})
         events = await last
     assert isinstance(events[-1], Ended)
-    assert not [event for task in resumptions for event in task.result() if isinstance(event, Error) and event.fatal]
+    assert not [
+        event for task in resumptions for event in task.result() if isinstance(event, Error) and event.fatal
+    ]
