@@ -28,7 +28,7 @@ native-test: install test-packages
 	tools/native-tests $(VENV) plain
 
 pytest: model test-packages
-	$(VENV)/bin/pytest
+	$(VENV)/bin/pytest --numprocesses=2 --dist=worksteal
 
 # The native tests once more, under sanitizers: for CI, and after work on the native part.
 sanitize: install test-packages

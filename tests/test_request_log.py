@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from stenod.audio.pcm import AudioFormat
 from stenod.request_log import FORMAT, Checkpoint, Entry, _record, read_log, request_of
@@ -79,6 +79,7 @@ def test_a_damaged_record_ends_it(tmp_path: Path, position: int, flipped: int):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(max_size=200) | st.binary(max_size=60).map(lambda tail: WHOLE[: ENDS[0] - 1] + tail))
 def test_whatever_else_it_holds_is_refused(tmp_path: Path, data: bytes):
+    assume(not data.startswith(WHOLE[: ENDS[0]]))
     with pytest.raises(ValueError, match="it is"):
         read(tmp_path, data)
 
