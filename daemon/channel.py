@@ -40,7 +40,7 @@ SELECTED: dict[Only, type[Event]] = {"finals": Final, "commits": Commit}
 
 
 class Cursor(NamedTuple):
-    """A place in a channel: the last numbered event that a subscriber has seen."""
+    """A place in a channel: the last numbered event that a subscriber has seen; see ``BEGINNING``."""
 
     session: str
     seq: int
@@ -49,12 +49,16 @@ class Cursor(NamedTuple):
     def parse(cls, text: str) -> "Cursor":
         """The cursor of ``SESSION:SEQ``; ``ValueError`` says what it should look like."""
         session, colon, seq = text.rpartition(":")
-        if not colon or not session or not (seq.isascii() and seq.isdigit()):
+        if not colon or not (seq.isascii() and seq.isdigit()) or not (session or seq == "0"):
             raise ValueError(f"a cursor is SESSION:SEQ, not {text!r}")
         return cls(session, int(seq))
 
     def __str__(self) -> str:
         return f"{self.session}:{self.seq}"
+
+
+BEGINNING = Cursor("", 0)
+"""Before all that was ever told in a channel."""
 
 
 class Subscription:
@@ -141,6 +145,8 @@ class Channel:
         self._partial: Partial | None = None
         self.published = 0
         """How many numbered events were published, in all."""
+        self.recalled = False
+        """Whether it was told what was published before it was made."""
 
     @property
     def subscribers(self) -> int:
@@ -161,10 +167,18 @@ class Channel:
         finally:
             self._readers -= 1
 
-    def remember(self, told: Sequence[Numbered], finals: Sequence[Final]) -> None:
-        """What was told last, and the last finals, before this channel was made."""
-        self._told.extend((event, Publication(event)) for event in told)
-        self._finals.extend(finals)
+    def recall(self, told: Sequence[Numbered], finals: Sequence[Final]) -> None:
+        """What was told last, and the last finals, by sessions that spoke before this channel was made."""
+        if self.recalled:
+            return
+        self.recalled = True
+        known = {event.session for event, _ in self._told}
+        if self.source is not None:
+            known.add(self.source.id)
+        before = [(event, Publication(event)) for event in told if event.session not in known]
+        self._told = deque([*before, *self._told], self._told.maxlen)
+        before_finals = [final for final in finals if final.session not in known]
+        self._finals = deque([*before_finals, *self._finals], SNAPSHOT_FINALS)
 
     def publish(self, publication: Publication) -> None:
         """Tells an event to every subscriber; never waits for one."""
@@ -223,15 +237,15 @@ class Channel:
         for subscription in self._subscriptions:
             subscription.drop("shutdown")
 
-    def _cursor(self) -> str | None:
+    def _cursor(self) -> str:
         if not self._told:
-            return None
+            return str(BEGINNING)
         last, _ = self._told[-1]
         return str(Cursor(last.session, last.seq))
 
     def _after(self, since: Cursor) -> list[Publication] | None:
         """What was told after a cursor; None if that is not known any more."""
-        start = None
+        start = 0 if since == BEGINNING and len(self._told) == self.published else None
         for i, (event, _) in enumerate(self._told):
             if event.session == since.session:
                 if event.seq <= since.seq:

@@ -203,10 +203,10 @@ class Error(Event, frozen=True, tag="error"):
 
 
 class Snapshot(Event, frozen=True, tag="snapshot"):
-    """To a new subscriber: the last finals, the open utterance, and the cursor ``SESSION:SEQ`` (if any)."""
+    """To a new subscriber: the last finals, the open utterance, and the cursor ``SESSION:SEQ``."""
 
     utterances: tuple[Final, ...]
-    cursor: str | None
+    cursor: str
     partial: Partial | None = None
 
 

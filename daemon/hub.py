@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from .audio.pcm import AudioFormat
 from .channel import Channel
 from .departures import Departures, may_resume
 from .engine import Engine, Unsupported
-from .events import EndReason, ErrorCode, Final, Overload
+from .events import EndReason, ErrorCode, Overload
 from .journal import Journal, JournalError
 from .metrics import SESSIONS_RESUMED, SESSIONS_TAKEN_UP
 from .publication import Publication
@@ -186,17 +186,13 @@ class Hub:
             await self.ended(place.source)
         return self._session(place, audio, configuration, None)
 
-    def take_up(self, taken: TakenUp, finals: Sequence[Final]) -> Session:
-        """A session that outlived its daemon, yet to be started. Raises ``Refused``.
-
-        ``finals``: the last ones of its channel.
-        """
+    def take_up(self, taken: TakenUp) -> Session:
+        """A session that outlived its daemon, yet to be started. Raises ``Refused``."""
         checkpoint = taken.checkpoint
         place = self.channel(checkpoint.channel)
         if place.source is not None:
             raise Refused("channel_busy", f"channel {place.name} has a source already", "channel")
         SESSIONS_TAKEN_UP.inc()
-        place.remember(taken.told, finals)
         return self._session(place, checkpoint.audio, checkpoint.configuration, taken)
 
     def _session(

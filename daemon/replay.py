@@ -1,11 +1,14 @@
 """Events from a cursor on: from the journal as far as the channel does not remember them, then live."""
 
+import logging
 from collections.abc import AsyncGenerator, Callable
 
-from .channel import SELECTED, Channel, Cursor, Only, Subscription
-from .events import Numbered, decode
-from .journal import Journal, Reader
+from .channel import SELECTED, SNAPSHOT_FINALS, Channel, Cursor, Only, Subscription
+from .events import Event, Final, Numbered, decode
+from .journal import Journal, JournalError, Reader
 from .publication import Publication
+
+logger = logging.getLogger(__name__)
 
 PAGE = 256
 """Events that are read from the journal at once."""
@@ -28,6 +31,24 @@ def of_session(cursor: Cursor) -> Callable[[Reader], list[bytes] | None]:
     return lambda reader: reader.session_events(cursor.session, cursor.seq, PAGE)
 
 
+async def recall(channel: Channel, journal: Journal | None) -> None:
+    """Lets a channel know what was told in it before it was made; once, and as far as the disk allows."""
+    name = channel.name
+    if journal is None or name is None or channel.recalled:
+        return
+    try:
+        told, finals = await journal.read(
+            lambda reader: (reader.last_events(name, 1), reader.last_finals(name, SNAPSHOT_FINALS))
+        )
+    except JournalError as error:
+        logger.error("what was told in channel %s before is not known: %s", name, error)
+        return
+    channel.recall(
+        [event for event in map(decode, told) if isinstance(event, Numbered)],
+        [event for event in map(decode, finals) if isinstance(event, Final)],
+    )
+
+
 async def follow(
     channel: Channel,
     journal: Journal | None,
@@ -41,7 +62,8 @@ async def follow(
     ``attached`` is called with the subscription when there is nothing more to catch up with. Close it in the
     end. Raises ``JournalError`` if the disk fails.
     """
-    subscription = None
+    await recall(channel, journal)
+    subscription = read = None
     while subscription is None:
         if since is None:
             subscription = channel.subscribe(only)
@@ -51,7 +73,7 @@ async def follow(
             for json in page or ():
                 event = decode(json)
                 assert isinstance(event, Numbered)
-                since = Cursor(event.session, event.seq)
+                since = read = Cursor(event.session, event.seq)
                 if only is None or isinstance(event, SELECTED[only]):
                     yield Publication(event)
             if page is None:
@@ -62,6 +84,17 @@ async def follow(
         if attached is not None:
             attached(subscription)
         async for publication in subscription:
-            yield publication
+            if not _is_known(publication.event, read):
+                yield publication
     finally:
         channel.unsubscribe(subscription)
+
+
+def _is_known(event: Event, read: Cursor | None) -> bool:
+    """Whether it was read from the journal, before it was published."""
+    return (
+        read is not None
+        and isinstance(event, Numbered)
+        and event.session == read.session
+        and event.seq <= read.seq
+    )

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from . import events
 from .audio.resample import SAMPLE_RATE
-from .channel import SNAPSHOT_FINALS
 from .hub import Hub, Refused
 from .journal import Journal, JournalError, Reader
 from .journal.logs import Logs
 from .publisher import Publisher
 from .recovery import TakenUp, conclude, going_on
+from .replay import recall
 from .request_log import read_log
 
 logger = logging.getLogger(__name__)
@@ -51,14 +51,10 @@ async def _take_up(hub: Hub, journal: Journal, path: Path) -> bool:
         told = _decoded(reader.session_events(checkpoint.session, checkpoint.seq))
         return TakenUp(checkpoint, entries, size, told, _open_words(reader, checkpoint.session))
 
-    def last_finals(reader: Reader) -> list[events.Final]:
-        found = _decoded(reader.last_finals(checkpoint.channel or "", SNAPSHOT_FINALS))
-        return [final for final in found if isinstance(final, events.Final)]
-
     taken = await journal.read(query)
-    finals = await journal.read(last_finals)
     try:
-        session = hub.take_up(taken, finals)
+        await recall(hub.channel(checkpoint.channel), journal)
+        session = hub.take_up(taken)
     except Refused as error:
         logger.warning("session %s cannot be resumed: %s", checkpoint.session, error)
         return False

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from stenod.channel import Channel, Cursor, Subscription
+from stenod.channel import BEGINNING, Channel, Cursor, Subscription
 from stenod.events import (
     Commit,
     Dropped,
@@ -66,21 +66,21 @@ async def test_a_late_subscriber_gets_the_last_finals_the_open_utterance_and_a_c
 async def test_a_subscriber_before_the_first_source_gets_an_empty_snapshot_and_what_comes(channel: Channel):
     subscription = channel.subscribe()
     channel.publish(Publication(started()))
-    assert await waiting(subscription) == [Snapshot((), None), started()]
+    assert await waiting(subscription) == [Snapshot((), ":0"), started()]
 
 
 async def test_finals_only(channel: Channel):
     subscription = channel.subscribe(only="finals")
     for event in (started(), commit(2), partial(2, 1), final(3)):
         channel.publish(Publication(event))
-    assert await waiting(subscription) == [Snapshot((), None), final(3)]
+    assert await waiting(subscription) == [Snapshot((), ":0"), final(3)]
 
 
 async def test_commits_only(channel: Channel):
     subscription = channel.subscribe(only="commits")
     for event in (started(), commit(2), partial(2, 1), final(3)):
         channel.publish(Publication(event))
-    assert await waiting(subscription) == [Snapshot((), None), commit(2)]
+    assert await waiting(subscription) == [Snapshot((), ":0"), commit(2)]
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,26 @@ async def test_replay_goes_on_into_later_sessions(channel: Channel):
     for event in (started("a"), final(2), started("b")):
         channel.publish(Publication(event))
     assert await waiting(resumed(channel, Cursor("a", 1))) == [final(2), started("b")]
+
+
+async def test_the_cursor_of_an_empty_channel_brings_all_that_came_since(channel: Channel):
+    snapshot = channel.snapshot()
+    told = [started("a"), final(2), started("b")]
+    for event in told:
+        channel.publish(Publication(event))
+    assert await waiting(resumed(channel, Cursor.parse(snapshot.cursor))) == told
+    for seq in range(3, 20):
+        channel.publish(Publication(commit(seq)))
+    assert channel.resume(BEGINNING) is None
+
+
+async def test_what_was_told_before_comes_before_what_is_told_now(channel: Channel):
+    channel.publish(Publication(started("b")))
+    channel.recall([final(9)], [final(3), final(9)])
+    channel.recall([final(9)], [final(9)])
+    assert channel.snapshot() == Snapshot((final(3), final(9)), "b:1")
+    assert await waiting(resumed(channel, Cursor("a", 8))) == [final(9), started("b")]
+    assert channel.resume(BEGINNING) is None
 
 
 async def test_a_cursor_that_is_not_remembered_is_told_so(channel: Channel):

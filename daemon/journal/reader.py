@@ -153,14 +153,25 @@ class Reader:
         )
         return [json for (json,) in rows][::-1]
 
+    def last_events(self, channel: str, limit: int) -> list[bytes]:
+        """The JSON of the last numbered events told in a channel, in order."""
+        rows = self._database.execute(
+            "SELECT json FROM sessions CROSS JOIN events ON events.session = sessions.key "
+            "WHERE channel = ? ORDER BY sessions.key DESC, seq DESC LIMIT ?",
+            (channel, limit),
+        )
+        return [json for (json,) in rows][::-1]
+
     def events_after(self, channel: str, session: str, seq: int, limit: int) -> list[bytes] | None:
         """The JSON of a channel's numbered events after a cursor, also of later sessions, in order.
 
-        None if the cursor's session is not kept in that channel.
+        All of them, if ``session`` is empty. None if the cursor's session is not kept in that channel.
         """
-        found = self._database.execute(
-            "SELECT key FROM sessions WHERE id = ? AND channel = ?", (session, channel)
-        ).fetchone()
+        found = (0,)
+        if session:
+            found = self._database.execute(
+                "SELECT key FROM sessions WHERE id = ? AND channel = ?", (session, channel)
+            ).fetchone()
         if found is None:
             return None
         rows = self._database.execute(

@@ -290,7 +290,7 @@ def room() -> str:
 
 async def test_a_channel_is_read_by_many_and_by_late_ones(daemon: str, room: str):
     async with connect(f"{daemon}/v1/channels/{room}") as early, connect(f"{daemon}/v1/stream") as source:
-        assert decode(await early.recv()) == Snapshot((), None)
+        assert decode(await early.recv()) == Snapshot((), ":0")
         await say(source, {"type": "start", "channel": room, "language": "en"}, pcm(clip()))
         await say(source, {"type": "flush"})
         told = await until(early, Final)
