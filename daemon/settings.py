@@ -35,40 +35,46 @@ class SettingsError(Exception):
 
 
 class Section(BaseModel):
-    """Base of a section: frozen, and a key that does not exist is an error."""
+    """Base of a section: frozen, and a key that does not exist is an error.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    What stands below a key is its description in ``configs/stenod.toml``: run ``tools/example_settings.py``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class Server(Section):
     """Where the daemon listens, and how it treats connections."""
 
     host: str = "127.0.0.1"
+    """Address to listen on; one that other machines can reach wants ``tokens``."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8790
-    """0: any free port."""
+    """Port; 0: any free one."""
     allow_public: bool = False
     """Listen on an address other machines can reach, although there is no authentication."""
     origins: tuple[str, ...] = ()
     """Browser origins that may connect, besides the daemon's own."""
-    tokens: Path | None = None
-    """The file of those who may connect (`stenod tokens`); None: everybody may."""
-    tls_certificate: Path | None = None
-    """PEM file with the certificate and those above it; None: connections are not encrypted."""
-    tls_key: Path | None = None
+    tokens: Annotated[Path | None, Field(examples=["/etc/stenod/tokens.json"])] = None
+    """The file of those who may connect (``stenod tokens``); left out: everybody may."""
+    tls_certificate: Annotated[Path | None, Field(examples=["/etc/stenod/certificate.pem"])] = None
+    """PEM file with the certificate and those above it; left out: connections are not encrypted."""
+    tls_key: Annotated[Path | None, Field(examples=["/etc/stenod/key.pem"])] = None
     """PEM file with its key."""
     ping_s: Annotated[float, Field(gt=0)] = 20.0
+    """Seconds between two pings."""
     idle_s: Annotated[float, Field(gt=0)] = 300.0
-    """A client that answers no ping for this long is gone."""
+    """A client that answers no ping for so many seconds is gone."""
     resume_for_s: Annotated[float, Field(ge=0)] = 120.0
-    """A sender whose connection was lost may come back for so long; 0: its session ends."""
+    """A sender whose connection was lost may come back for so many seconds; 0: its session ends."""
     shutdown_deadline_s: Annotated[float, Field(gt=0)] = 20.0
+    """Seconds that open sessions have to tell their finals when the daemon stops."""
 
 
 class Engine(Section):
     """The model, and how much of the machine it may use."""
 
     model: str = "whisper-base"
-    """A name from the catalogue, or the path of a GGUF file."""
+    """A name from ``stenod models list``, or the path of a GGUF file."""
     threads: Annotated[int, Field(ge=0, le=256)] = 0
     """Compute threads of one worker; 0: as many as the process may use."""
     workers: Annotated[int, Field(ge=1, le=64)] = 1
@@ -76,15 +82,18 @@ class Engine(Section):
     batch: Annotated[int, Field(ge=1, le=64)] = 8
     """Streams stepped together at most."""
     decode_deadline_s: Annotated[float, Field(gt=0)] = 30.0
-    """A decode that takes longer is stuck, and aborted."""
+    """A computation that takes longer, in seconds, is stuck, and aborted."""
 
 
 class Audio(Section):
     """What a sender that declares nothing sends."""
 
     encoding: Encoding = "s16le"
+    """Or s24le, s32le, f32le, u8, mulaw, alaw."""
     sample_rate: Annotated[int, Field(ge=8000, le=192000)] = 16000
+    """In Hz."""
     channels: Annotated[int, Field(ge=1, le=8)] = 1
+    """They are mixed."""
 
 
 class Segmentation(Section):
@@ -93,36 +102,47 @@ class Segmentation(Section):
     vad_mode: Annotated[int, Field(ge=0, le=3)] = 2
     """0: everything may be speech; 3: only what certainly is."""
     preroll_ms: Annotated[int, Field(ge=0, le=2000)] = 300
+    """Milliseconds before the first sound of speech that belong to the utterance."""
     silence_ms: Annotated[int, Field(ge=100, le=10000)] = 600
+    """Milliseconds of silence that end an utterance."""
     max_utterance_s: Annotated[float, Field(ge=5, le=28)] = 25.0
+    """A longer utterance, in seconds, is cut at its best pause."""
 
 
 class Session(Section):
     """What a session does unless its sender says otherwise."""
 
-    language: str | None = None
-    """ISO code; None: detected, and kept once it is certain."""
+    language: Annotated[str | None, Field(examples=["en"])] = None
+    """ISO code; left out: detected, and kept once it is certain."""
     task: Task = "transcribe"
+    """Or translate, into English."""
     prompt: Annotated[str, Field(max_length=2000)] = ""
+    """Names and spellings that may occur."""
     partials: bool = True
+    """Tell tentative text."""
     words: bool = False
+    """Tell each word's times and confidence."""
     step_ms: Annotated[int, Field(ge=100, le=5000)] = 400
-    """A hypothesis that may commit is made once per so much audio."""
+    """A hypothesis that may commit is made once per so many milliseconds of audio."""
 
 
 class Limits(Section):
     """Bounds; what goes beyond is refused or slowed down, never dropped."""
 
     sessions: Annotated[int, Field(ge=1)] = 32
+    """Sources at the same time."""
     client_sessions: Annotated[int, Field(ge=0)] = 0
     """Sessions of one client, which is a token or, without, an address; 0: as many as there may be."""
     messages_per_s: Annotated[float, Field(ge=10)] = 1000.0
     """Frames, audio among them, that a sender may send in a second; a faster one is slowed down."""
     channels: Annotated[int, Field(ge=1)] = 256
+    """Channels, in use or remembered."""
     subscribers: Annotated[int, Field(ge=1)] = 1000
+    """Readers of channels."""
     buffer_s: Annotated[float, Field(ge=1)] = 10.0
-    """Audio of one session that may wait; a faster sender is slowed down."""
+    """Seconds of one session's audio that may wait; a faster sender is slowed down."""
     frame_bytes: Annotated[int, Field(ge=1 << 10)] = 1 << 20
+    """The largest websocket frame."""
     replay_events: Annotated[int, Field(ge=16)] = 4096
     """Numbered events that a channel remembers."""
     subscriber_queue: Annotated[int, Field(ge=16)] = 1024
@@ -134,12 +154,12 @@ class Journal(Section):
 
     enabled: bool = True
     """False: nothing is kept."""
-    folder: Path | None = None
-    """None: the user's data folder."""
+    folder: Annotated[Path | None, Field(examples=["/var/lib/stenod"])] = None
+    """Where it is kept; left out: the user's data folder."""
     keep_days: Annotated[float, Field(ge=0)] = 90.0
-    """What is older is removed; 0: nothing is too old."""
+    """What is older, in days, is removed; 0: nothing is too old."""
     most_mb: Annotated[float, Field(ge=0)] = 1000.0
-    """Beyond this size the oldest is removed; 0: it may grow."""
+    """Beyond this size in MB the oldest is removed; 0: it may grow."""
     sync_s: Annotated[float, Field(ge=0, le=3600)] = 1.0
     """What was told in so many seconds before a power cut may be lost; 0: nothing, at the price of delay."""
 
@@ -153,9 +173,11 @@ class Microphone(Section):
     """A microphone that is captured into a channel."""
 
     enabled: bool = False
-    device: str | None = None
-    """Part of the device's name; None: the system's default."""
+    """``stenod serve`` captures it (the option ``--mic``)."""
+    device: Annotated[str | None, Field(examples=["USB"])] = None
+    """Part of the device's name; left out: the system's default."""
     channel: Annotated[str, Field(pattern=CHANNEL_NAME)] = "mic"
+    """The channel that it speaks into."""
 
 
 class Settings(BaseSettings):

@@ -1,14 +1,17 @@
 """Where settings come from, and what is said about wrong ones."""
 
 import os
-import tomllib
+import re
+import runpy
 from pathlib import Path
 
 import pytest
 from stenod import settings
 from stenod.settings import Settings, SettingsError, load
 
-EXAMPLE = Path(__file__).parent.parent / "configs" / "stenod.toml"
+from .recordings import PROJECT
+
+EXAMPLE = PROJECT / "configs" / "stenod.toml"
 
 
 @pytest.fixture(autouse=True)
@@ -77,10 +80,15 @@ def test_the_example_file_holds_the_defaults():
     assert load({}, EXAMPLE).model_dump() == load({}).model_dump()
 
 
-def test_the_example_file_names_every_setting():
+def test_the_example_file_is_as_its_tool_writes_it():
+    tool = runpy.run_path(str(PROJECT / "tools" / "example_settings.py"))
+    assert EXAMPLE.read_text() == tool["example"]()
+
+
+def test_every_setting_is_described_in_the_example_file():
     text = EXAMPLE.read_text()
-    named = tomllib.loads(text)
     for section, field in Settings.model_fields.items():
         assert field.annotation is not None
-        for key in field.annotation.model_fields:
-            assert key in named[section] or f"# {key} =" in text
+        for key, setting in field.annotation.model_fields.items():
+            assert setting.description, f"{section}.{key}"
+            assert re.search(rf"^(# )?{key} = ", text, re.MULTILINE)
