@@ -19,6 +19,7 @@ class FileType:
     matrix: GGMLQuantizationType
     """How linear weights and the token embedding are stored."""
     convolution: GGMLQuantizationType
+    """How convolutions over several frames are stored."""
 
 
 FILE_TYPES = {
@@ -40,8 +41,17 @@ def file_type(name: str) -> FileType:
     return FILE_TYPES[name]
 
 
+def stored_shape(shape: tuple[int, ...], chosen: FileType) -> tuple[int, ...]:
+    """A tensor's shape in a file of the ``chosen`` type.
+
+    A convolution over one frame is quantised as the matrix that it is: its own rows have one number.
+    """
+    is_quantised = chosen.matrix != chosen.convolution
+    return shape[:2] if is_quantised and len(shape) == 3 and shape[2] == 1 else shape
+
+
 def tensor_type(name: str, shape: tuple[int, ...], chosen: FileType) -> GGMLQuantizationType:
-    """How a tensor is stored in a file of the ``chosen`` type.
+    """How a tensor of that ``stored_shape`` is stored in a file of the ``chosen`` type.
 
     Vectors, positions, the mel filters, two-dimensional and depthwise convolutions are small and sensitive:
     always f32. Rows that cannot be cut into whole blocks keep f16.

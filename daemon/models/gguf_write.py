@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .atomic import replacing, require_room
 from .errors import REMEDY, ModelError
-from .file_types import FileType, stored_size, tensor_type
+from .file_types import FileType, stored_shape, stored_size, tensor_type
 from .progress import Progress
 from .tensor import Tensor
 
@@ -27,6 +27,7 @@ def write_gguf(
 
     Raises ModelError where a tensor's numbers do not fit, or ``target`` cannot be written.
     """
+    tensors = {name: tensor.reshaped(stored_shape(tensor.shape, chosen)) for name, tensor in tensors.items()}
     stored = {name: tensor_type(name, tensor.shape, chosen) for name, tensor in tensors.items()}
     bytes_of = {name: stored_size(tensor.shape, stored[name]) for name, tensor in tensors.items()}
     total = sum(bytes_of.values())

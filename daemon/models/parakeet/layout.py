@@ -75,8 +75,9 @@ Tensors have the names and torch shapes of ``checkpoint.tensor_shapes``, outermo
       head besides
 
 Types: vectors, ``fb``, ``pos_bias_*``, ``enc.pre_encode.conv.*`` and ``conv.depthwise`` are always
-f32. ``conv.pointwise*`` and ``head.ctc`` have rows of one number: f32 in an f32 file, else f16. All other
-matrices have the file's type, or f16 where their rows cannot be cut into blocks of 32.
+f32. All other matrices have the file's type, or f16 where their rows cannot be cut into blocks of 32. In a
+quantised file ``conv.pointwise*`` and ``head.ctc`` lack their last dimension: rows of one number have no
+blocks.
 """
 
 from pathlib import Path

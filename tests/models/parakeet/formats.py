@@ -1,16 +1,18 @@
 """Writes the small models, or any other, in the formats of other programs: what our readers are tested with.
 
 A model is given as NeMo's arrays by NeMo's names, and as the checkpoint that our reader made of its settings.
+Arrays are asked for one after the other, so that a mapping that makes them may be larger than the memory.
 """
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 import gguf
 import numpy as np
+from gguf.constants import GGMLQuantizationType
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from stenod.models.gguf_read import read_gguf
@@ -21,7 +23,7 @@ from stenod.models.parakeet.torch_archive import read_tensors
 
 from .golden import members, nemo_file
 
-Arrays = dict[str, NDArray[np.float32]]
+Arrays = Mapping[str, NDArray[np.float32]]
 
 HF_FOLDER = Path(__file__).parent / "hf"
 """``config.json``, ``processor_config.json`` and ``tokenizer.json`` as transformers saved them, by model."""
@@ -107,29 +109,34 @@ def write_hf(folder: Path, name: str, arrays: Arrays) -> Path:
 # --- whisper.cpp
 
 
-def pack_ggml_bin(checkpoint: Checkpoint, arrays: Arrays, type: int = gguf.GGMLQuantizationType.F32) -> bytes:
-    """A ``.bin`` of whisper.cpp, whose matrices have the ``type``."""
+def ggml_bin(
+    checkpoint: Checkpoint, arrays: Arrays, type: GGMLQuantizationType = GGMLQuantizationType.F32
+) -> Iterator[bytes]:
+    """The parts of a ``.bin`` of whisper.cpp, whose matrices have the ``type``."""
     encoder, transducer = checkpoint.encoder, transducer_of(checkpoint)
     bands, pieces = checkpoint.front_end.mel_bands, checkpoint.pieces
-    is_plain = type in (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.F16)
+    is_plain = type in (GGMLQuantizationType.F32, GGMLQuantizationType.F16)
     sizes = (len(pieces), 5000, encoder.width, encoder.head_count, encoder.block_count, bands)
     sizes += (type if is_plain else 2007, 512, 8, encoder.subsampling_channels, encoder.kernel)
     sizes += (transducer.hidden, transducer.layer_count, len(transducer.durations), transducer.max_symbols)
-    parts = [struct.pack("<I15i", 0x67676D6C, *sizes)]
-    parts += [struct.pack("<2i", bands, 257), mel_filters(bands, 512).tobytes()]
-    parts += [struct.pack("<i", 400), np.hanning(400).astype(np.float32).tobytes()]
-    parts += [struct.pack(f"<{len(transducer.durations)}I", *transducer.durations)]
-    parts += [struct.pack("<i", len(pieces))]
-    parts += [struct.pack("<I", len(text)) + text for text in (piece.text.encode() for piece in pieces)]
+    yield struct.pack("<I15i", 0x67676D6C, *sizes)
+    yield struct.pack("<2i", bands, 257) + mel_filters(bands, 512).tobytes()
+    yield struct.pack("<i", 400) + np.hanning(400).astype(np.float32).tobytes()
+    yield struct.pack(f"<{len(transducer.durations)}I", *transducer.durations)
+    yield struct.pack("<i", len(pieces))
+    for piece in pieces:
+        text = piece.text.encode()
+        yield struct.pack("<I", len(text)) + text
     for name, values in arrays.items():
         if "featurizer" not in name and "bias_ih" not in name:
-            parts.append(_ggml_tensor(name, values, arrays, gguf.GGMLQuantizationType(type)))
-    return b"".join(parts)
+            yield _ggml_tensor(name, values, arrays, type)
+    if encoder.norm == "batch_norm":
+        for index in range(encoder.block_count):  # a count of training's steps, which whisper.cpp insists on
+            name = f"encoder.layers.{index}.conv.batch_norm.num_batches_tracked"
+            yield _ggml_tensor(name, np.zeros(1, np.float32), arrays, GGMLQuantizationType.F32)
 
 
-def _ggml_tensor(
-    name: str, values: NDArray[np.float32], arrays: Arrays, type: gguf.GGMLQuantizationType
-) -> bytes:
+def _ggml_tensor(name: str, values: NDArray[np.float32], arrays: Arrays, type: GGMLQuantizationType) -> bytes:
     if name.startswith(LSTM):
         if "bias_hh" in name:
             values = values + arrays[name.replace("bias_hh", "bias_ih")]
@@ -138,14 +145,14 @@ def _ggml_tensor(
         values = np.concatenate([gates[0], gates[1], gates[3], gates[2]])
     name = name.replace("joint_net.1.", "joint_net.2.")
     is_subsampling = ".pre_encode.conv." in name
-    values = values if is_subsampling and values.ndim == 4 else values.squeeze()
+    values = values if is_subsampling and values.ndim == 4 else np.atleast_1d(values.squeeze())
     stored = type
     if values.ndim < 2 or "bias" in name or is_subsampling or "depthwise" in name:
-        stored = gguf.GGMLQuantizationType.F32
+        stored = GGMLQuantizationType.F32
     if is_subsampling and values.ndim == 1:
         values = values.reshape(1, -1, 1, 1)
     if values.shape[-1] % gguf.GGML_QUANT_SIZES[stored][0]:
-        stored = gguf.GGMLQuantizationType.F16
+        stored = GGMLQuantizationType.F16
     header = struct.pack("<3i", values.ndim, len(name), stored)
     header += struct.pack(f"<{values.ndim}i", *values.shape[::-1])
     return header + name.encode() + gguf.quants.quantize(values, stored).tobytes()
@@ -154,11 +161,15 @@ def _ggml_tensor(
 # --- GGUF, as other programs lay it out
 
 
-def _write_gguf(path: Path, add: Callable[[gguf.GGUFWriter], None], arrays: Arrays) -> Path:
-    writer = gguf.GGUFWriter(path, "parakeet")
+def _write_gguf(
+    path: Path,
+    add: Callable[[gguf.GGUFWriter], None],
+    tensors: Iterable[tuple[str, NDArray[np.float32], GGMLQuantizationType]],
+) -> Path:
+    writer = gguf.GGUFWriter(path, "parakeet", use_temp_file=True)
     add(writer)
-    for name, values in arrays.items():
-        writer.add_tensor(name, np.ascontiguousarray(values))
+    for name, values, type in tensors:
+        writer.add_tensor(name, gguf.quants.quantize(np.ascontiguousarray(values), type), raw_dtype=type)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -220,7 +231,7 @@ def write_parakeet_cpp(path: Path, checkpoint: Checkpoint, arrays: Arrays) -> Pa
             if transducer.durations:
                 writer.add_array("parakeet.tdt.durations", list(transducer.durations))
 
-    return _write_gguf(path, add, arrays)
+    return _write_gguf(path, add, ((*item, GGMLQuantizationType.F32) for item in arrays.items()))
 
 
 _CRISPASR_PARTS = (
@@ -251,16 +262,21 @@ def crispasr_name(name: str) -> str:
     return name
 
 
-def write_crispasr(path: Path, checkpoint: Checkpoint, arrays: Arrays, matrices: type = np.float32) -> Path:
-    """A file of CrispASR; ``matrices`` is numpy's type of them."""
-    found = {crispasr_name(name): values for name, values in arrays.items()}
-    found["preprocessor.fb"] = found["preprocessor.fb"].reshape(-1, 257)
-    for index in range(checkpoint.encoder.block_count):
-        zero = np.zeros(checkpoint.encoder.width, np.float32)
-        found.setdefault(f"encoder.layers.{index}.conv.dw.bias", zero)
-    for name, values in found.items():
-        if values.ndim > 1 and not any(part in name for part in ("preprocessor.", "norm", "bn", "pos_bias")):
-            found[name] = values.astype(matrices)
+def write_crispasr(
+    path: Path,
+    checkpoint: Checkpoint,
+    arrays: Arrays,
+    type: GGMLQuantizationType = GGMLQuantizationType.F32,
+) -> Path:
+    """A file of CrispASR, whose matrices have the ``type``."""
+
+    def tensors() -> Iterator[tuple[str, NDArray[np.float32], GGMLQuantizationType]]:
+        for name, values in arrays.items():
+            yield _crispasr_tensor(crispasr_name(name), values, type)
+        for index in range(checkpoint.encoder.block_count):
+            name = f"encoder.layers.{index}.conv.dw.bias"
+            if name.replace("conv.dw", "conv.depthwise_conv") not in arrays:
+                yield name, np.zeros(checkpoint.encoder.width, np.float32), GGMLQuantizationType.F32
 
     def add(writer: gguf.GGUFWriter) -> None:
         encoder, transducer = checkpoint.encoder, transducer_of(checkpoint)
@@ -292,10 +308,23 @@ def write_crispasr(path: Path, checkpoint: Checkpoint, arrays: Arrays, matrices:
         writer.add_bool("parakeet.xscaling", encoder.scales_input)
         writer.add_int32("parakeet.att_context_left", encoder.contexts[0][0])
         writer.add_int32("parakeet.att_context_right", encoder.contexts[0][1])
-        writer.add_bool("parakeet.has_ctc", "ctc.weight" in found)
+        writer.add_bool("parakeet.has_ctc", any(name.startswith("ctc_decoder.") for name in arrays))
         writer.add_array("tokenizer.ggml.tokens", [piece.text for piece in checkpoint.pieces])
 
-    return _write_gguf(path, add, found)
+    return _write_gguf(path, add, tensors())
+
+
+def _crispasr_tensor(
+    name: str, values: NDArray[np.float32], type: GGMLQuantizationType
+) -> tuple[str, NDArray[np.float32], GGMLQuantizationType]:
+    if name == "preprocessor.fb":
+        values = values.reshape(-1, 257)
+    if values.ndim < 2 or any(part in name for part in ("preprocessor.", "norm", "bn", "pos_bias")):
+        return name, values, GGMLQuantizationType.F32
+    block_length, _ = gguf.GGML_QUANT_SIZES[type]
+    if block_length > 1 and ".pw" in name:
+        values = values.squeeze(-1)
+    return name, values, type if values.shape[-1] % block_length == 0 else GGMLQuantizationType.F16
 
 
 def without_filterbank(source: Path, target: Path, without: tuple[str, ...] = ()) -> Path:

@@ -36,7 +36,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         "crispasr": formats.write_crispasr(folder / "crispasr.gguf", checkpoint, arrays),
     }
     return {key: path.read_bytes() for key, path in files.items()} | {
-        "whisper.cpp": formats.pack_ggml_bin(checkpoint, arrays)
+        "whisper.cpp": b"".join(formats.ggml_bin(checkpoint, arrays))
     }
 
 
