@@ -1,13 +1,9 @@
 """What tests share: the real engine with the real whisper-base model, a hub on it, and a daemon."""
 
-import asyncio
 import os
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import cache
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 import pytest_asyncio
@@ -15,12 +11,10 @@ from stenod._native import Model
 from stenod.engine import Engine
 from stenod.hub import Hub
 from stenod.models import convert, resolve
-from stenod.overload import LADDER, Ladder
-from stenod.server.app import Daemon
-from stenod.settings import load
 
 from .golden.parakeet_cases import FOLDER
 from .streams import hub_on
+from .threaded_daemon import threaded_daemon
 
 os.environ["STENOD_JOURNAL__ENABLED"] = "false"
 """Nothing that tests say is kept, but where a test asks for it."""
@@ -70,32 +64,7 @@ async def hub(engine: Engine) -> AsyncIterator[Hub]:
 
 @pytest.fixture(scope="session")
 def daemon(model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a daemon that runs in a thread of this process, and keeps a journal.
-
-    It never sheds load, so that what it tells does not depend on how busy the machine is.
-    """
+    """The address of a daemon that runs in a thread of this process, and keeps a journal."""
     journal = {"enabled": True, "folder": tmp_path_factory.mktemp("journal")}
-    engine = {"model": str(model_path), "threads": 1}
-    address: Future[str] = Future()
-
-    async def run() -> None:
-        chosen = {"server": {"port": 0}, "engine": engine, "session": {"step_ms": 800}, "journal": journal}
-        running = Daemon(load(chosen))
-        stop = asyncio.create_task(asyncio.to_thread(stopping.wait))
-        stop.add_done_callback(lambda _: running.stop())
-        await running.run(address.set_result)
-
-    stopping = threading.Event()
-    with (
-        ThreadPoolExecutor(1) as executor,
-        patch("stenod.scheduler.Ladder", lambda: Ladder(LADDER[:1])),
-    ):
-        done = executor.submit(asyncio.run, run())
-        wait({address, done}, return_when=FIRST_COMPLETED)
-        try:
-            if done.done():
-                done.result()  # it failed to start
-            yield address.result()
-        finally:
-            stopping.set()
-            done.result()
+    with threaded_daemon(model_path, journal=journal) as address:
+        yield address

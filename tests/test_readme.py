@@ -112,7 +112,7 @@ def test_commands_that_run_elsewhere_are_still_there() -> None:
 @pytest.mark.parametrize("program", blocks("python"))
 def test_program(program: str, serving: str, environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", program.replace("ws://127.0.0.1:8790", serving)],
+        [sys.executable, "-c", program.replace("127.0.0.1:8790", serving.removeprefix("ws://"))],
         cwd=PROJECT,
         env=environment,
         capture_output=True,

@@ -54,8 +54,8 @@ class Conversation(ABC):
         """Tells an event of the session."""
 
     @abstractmethod
-    async def refuse(self, refused: Refused) -> None:
-        """Tells a refusal."""
+    async def refuse(self, refused: Refused, message: str | bytes) -> None:
+        """Tells that a message was refused."""
 
     async def serve(self) -> None:
         """From the upgrade to the close frame. Raises ``Refused`` if there is no room for a session."""
@@ -104,7 +104,7 @@ class Conversation(ABC):
                 try:
                     await self.take(message)
                 except Refused as refused:
-                    await self.refuse(refused)
+                    await self.refuse(refused, message)
                 if self.session is not None:
                     await self.session.room()
 

@@ -1,6 +1,5 @@
 """What a client of the native protocol may say."""
 
-import re
 from dataclasses import replace
 from typing import Annotated, get_args
 
@@ -12,6 +11,7 @@ from ..hub import Refused
 from ..segmenter import Endpointing
 from ..settings import CHANNEL_NAME, Task
 from ..utterance import Configuration
+from .parsing import parsed
 
 Text = Annotated[str, Meta(max_length=2000)]
 
@@ -90,29 +90,12 @@ Message = Start | Configure | FlushMessage | ClearMessage | GapMessage | FinishM
 TYPES = ", ".join(kind.__struct_config__.tag for kind in get_args(Message))
 """Of all messages, as they are told to a client."""
 
-_LONE_SURROGATE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
-
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 
 
 def parse(text: str) -> Message:
     """The message of a text frame. Raises ``Refused`` with ``bad_json``, ``bad_message`` or ``bad_field``."""
-    try:
-        return _decoder.decode(text)
-    except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        field = path.strip(".`").replace("...", "")
-        missing = re.search(r"missing required field `(\w+)`", problem)
-        if missing and not field:
-            field = missing[1]
-        if field == "type":
-            raise Refused("bad_message", f"type: {problem}; it is one of {TYPES}", field) from error
-        if not field:
-            raise Refused("bad_message", problem) from error
-        raise Refused("bad_field", f"{field}: {problem}", field) from error
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
-        problem = "half of a surrogate pair is no text" if _LONE_SURROGATE.search(text) else str(error)
-        raise Refused("bad_json", f"a text frame is a JSON object: {problem}") from error
+    return parsed(_decoder, text, TYPES)
 
 
 def configured(old: Configuration, default: Configuration, choices: Choices) -> Configuration:

@@ -1,10 +1,13 @@
 """The wire protocols on the daemon's main port."""
 
 from .channels import Channels
+from .deepgram import Listen
 from .endpoint import Endpoint
+from .flux import Turns
 from .native import Stream
+from .openai import Realtime
 
-ENDPOINTS: tuple[Endpoint, ...] = (Stream(), Channels())
+ENDPOINTS: tuple[Endpoint, ...] = (Stream(), Channels(), Realtime(), Listen(), Turns())
 
 
 def endpoint_at(path: str) -> Endpoint | None:

@@ -1,0 +1,68 @@
+"""What is said to the adapters, and what the native protocol makes of it."""
+
+import base64
+import json
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+import soxr
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from stenod.events import Final, decode
+from websockets.sync.client import connect
+
+from ..streams import CLIP, OTHER_CLIP, clip, pcm, plain
+
+
+@cache
+def two_turns() -> NDArray[np.float32]:
+    """Two speakers, one after the other, at 16 kHz."""
+    return np.concatenate([clip(CLIP), clip(OTHER_CLIP)])
+
+
+def at_rate(samples: NDArray[np.float32], rate: int) -> bytes:
+    """As ``s16le`` at another rate."""
+    return pcm(soxr.resample(samples, 16000, rate))
+
+
+def pieces(data: bytes, size: int = 9600) -> Iterator[bytes]:
+    """As clients send it."""
+    return (data[start : start + size] for start in range(0, len(data), size))
+
+
+def base64_pieces(data: bytes) -> Iterator[str]:
+    """As JSON can hold it."""
+    return (base64.b64encode(piece).decode() for piece in pieces(data))
+
+
+@cache
+def natively(
+    daemon: str, data: bytes, rate: int, encoding: str = "s16le", *, turns: bool = True
+) -> list[str]:
+    """The words of each utterance, as the native protocol tells them; without ``turns`` it is one."""
+    start = {"type": "start", "language": "en", "audio": {"encoding": encoding, "sample_rate": rate}}
+    with connect(f"{daemon}/v1/stream") as socket:
+        socket.send(json.dumps(start if turns else start | {"endpointing": None}))
+        for piece in pieces(data):
+            socket.send(piece)
+        socket.send('{"type": "finish"}')
+        events = [decode(message) for message in socket]
+    return [plain(event.text) for event in events if isinstance(event, Final)]
+
+
+def messages(types: tuple[str, ...], fields: tuple[str, ...]) -> st.SearchStrategy[str]:
+    """Text frames that are not JSON, or JSON of any kind, or nearly a message of one of the ``types``."""
+    values = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(fields) | st.text(max_size=5), inner, max_size=4)
+        ),
+        max_leaves=10,
+    )
+    nearly = st.fixed_dictionaries(
+        {"type": st.sampled_from(types) | st.text(max_size=10)},
+        optional={name: values for name in fields if name != "type"},
+    )
+    return st.text(max_size=50) | values.map(json.dumps) | nearly.map(json.dumps)

@@ -1,0 +1,67 @@
+"""How each protocol on the main port brings a token and is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+from stenod.access import new_token, write_tokens
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+from websockets.typing import Subprotocol
+
+from .test_native import own_daemon
+
+STREAM, REALTIME, LISTEN, TURNS = "/v1/stream", "/v1/realtime", "/v1/listen", "/v2/listen"
+
+
+async def test_each_protocol_lets_in_and_refuses_in_its_own_way(model_path: Path, tmp_path: Path):
+    secret, token = new_token("sender", ("send",), ("*",))
+    write_tokens(tmp_path / "tokens.json", (token,))
+    async with own_daemon(model_path, tokens=tmp_path / "tokens.json") as (_, address):
+        for path, scheme in [(STREAM, "Bearer"), (REALTIME, "Bearer"), (LISTEN, "Token"), (TURNS, "Token")]:
+            headers = {"Authorization": f"{scheme} {secret}"}
+            async with connect(address + path, additional_headers=headers) as socket:
+                assert socket.subprotocol is None
+        for path, offered in [
+            (STREAM, ["stenod.v1", f"stenod.token.{secret}"]),
+            (REALTIME, ["realtime", f"openai-insecure-api-key.{secret}"]),
+            (REALTIME, ["realtime", f"openai-insecure-api-key.{secret}", "openai-beta.realtime-v1"]),
+            (LISTEN, ["token", secret]),
+            (TURNS, ["bearer", secret]),
+        ]:
+            async with connect(address + path, subprotocols=[Subprotocol(one) for one in offered]) as socket:
+                assert socket.subprotocol == offered[0]
+        for path in (REALTIME, LISTEN, TURNS):
+            with pytest.raises(InvalidStatus) as refused:
+                await connect(address + path, additional_headers={"Authorization": "Bearer guessed"})
+            told = json.loads(refused.value.response.body or b"")
+            assert refused.value.response.status_code == 401
+            assert "invalid_api_key" in told["error"]["code"] if path == REALTIME else told["err_code"]
+
+
+@pytest.mark.parametrize("path", [REALTIME, LISTEN, TURNS])
+async def test_a_page_of_another_origin_is_told_why(daemon: str, path: str):
+    async with connect(daemon + path, origin="https://elsewhere.test") as socket:  # type: ignore[arg-type]
+        told = json.loads(await socket.recv())
+        assert told["type"].lower() == "error"
+        assert "server.origins" in json.dumps(told)
+        await socket.wait_closed()
+        assert socket.close_code == 4403
+
+
+@pytest.mark.parametrize("path", [REALTIME, LISTEN, TURNS])
+async def test_where_all_places_are_taken(model_path: Path, path: str):
+    async with own_daemon(model_path, sessions=1) as (_, address), connect(address + path):
+        with pytest.raises(InvalidStatus) as refused:
+            await connect(address + path)
+        assert refused.value.response.status_code == 429
+        assert "too_many_sessions" in (refused.value.response.body or b"").decode().lower()
+
+
+async def test_a_shutdown_is_told_to_clients_that_have_not_begun(model_path: Path):
+    async with own_daemon(model_path) as (running, address), connect(address + REALTIME) as socket:
+        assert json.loads(await socket.recv())["type"] == "session.created"
+        running.stop()
+        assert json.loads(await socket.recv())["error"]["code"] == "shutting_down"
+        await socket.wait_closed()
+        assert socket.close_code == 4503
