@@ -122,15 +122,15 @@ class ListenConversation(Conversation):
         await self.open(self._query.audio(self.hub), self._query.configuration(self.hub))
 
     async def next_message(self) -> str | bytes:
+        session = self.session
+        assert session is not None
         try:
-            async with asyncio.timeout(SILENCE_S):
+            async with asyncio.timeout(None if session.finishing else SILENCE_S):
                 return await self.socket.recv()
         except TimeoutError:
-            await self._send(
-                error_message("NET-0001", f"neither audio nor KeepAlive came for {SILENCE_S:.0f} s")
-            )
-            assert self.session is not None
-            self.session.finish("idle")
+            silent = f"neither audio nor KeepAlive came for {SILENCE_S:.0f} s"
+            await self._send(error_message("NET-0001", silent))
+            session.finish("idle")
             return await self.socket.recv()
 
     async def take(self, message: str | bytes) -> None:

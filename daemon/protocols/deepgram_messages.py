@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar, get_args
-from urllib.parse import parse_qs
 from uuid import uuid4
 
 import msgspec
@@ -14,7 +13,7 @@ from ..hub import Hub, Refused
 from ..utterance import Configuration
 from .endpoint import Admission, Endpoint, bearer, offered
 from .exchange import audio_format
-from .parsing import language_of, parsed
+from .parsing import language_of, parsed, parsed_query
 
 ENCODINGS = {"linear16": "s16le", "linear32": "s32le", "mulaw": "mulaw", "alaw": "alaw"}
 SHORTEST_SILENCE_MS, LONGEST_SILENCE_MS = 100, 10000
@@ -23,7 +22,7 @@ IMPOSSIBLE = {
     "multichannel": "open a connection for each channel",
     "redact": "nothing is redacted here",
 }
-"""Parameters that cannot be ignored without harm, and what to do or to know."""
+"""Parameters that cannot be ignored without harm, and what to know or to do."""
 
 Query = TypeVar("Query", bound="AudioQuery")
 
@@ -104,19 +103,8 @@ class TurnsQuery(AudioQuery):
 
 
 def parse_query(kind: type[Query], query: str) -> Query:
-    """The parameters of a request. Raises ``Refused``, naming the one at fault."""
-    given = parse_qs(query)
-    for name, problem in IMPOSSIBLE.items():
-        if given.get(name, ["false"])[0].lower() != "false":
-            raise Refused("bad_field", f"{name}: cannot be done: {problem}", name)
-    lists = ("keyterm", "keywords", "language_hint")
-    flat = {name: values if name in lists else values[-1] for name, values in given.items()}
-    try:
-        return msgspec.convert(flat, kind, strict=False)
-    except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        name = path.strip(".`").replace("[...]", "")
-        raise Refused("bad_field", f"{name}: {problem}", name) from error
+    """The parameters of an address. Raises ``Refused``, naming the one at fault."""
+    return parsed_query(kind, query, lists=("keyterm", "keywords", "language_hint"), impossible=IMPOSSIBLE)
 
 
 def _checked(hub: Hub, *, silence_ms: int | None, **choices: Any) -> Configuration:

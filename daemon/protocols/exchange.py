@@ -81,9 +81,9 @@ class Conversation(ABC):
 
     async def open(self, audio: AudioFormat, configuration: Configuration) -> Session:
         """Opens the session and lets it run. Raises ``Refused``. Once is enough."""
-        session = await self.hub.open(audio, configuration, None)
         if self.hub.closing.is_set():
             raise Refused("shutting_down", "the daemon is shutting down: try again later")
+        session = await self.hub.open(audio, configuration, None)
         self._subscription = session.attach_sender()
         self.hub.start(session, self._slot)
         self.session = session

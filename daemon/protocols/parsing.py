@@ -1,7 +1,9 @@
-"""Text frames to messages: what is wrong with one is told in the same words in every protocol."""
+"""Text frames and addresses to messages: what is wrong is told in the same words in every protocol."""
 
 import re
+from collections.abc import Collection, Mapping
 from typing import TypeVar
+from urllib.parse import parse_qs
 
 import msgspec
 
@@ -35,6 +37,25 @@ def parsed(decoder: msgspec.json.Decoder[T], text: str | bytes, types: str) -> T
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
         problem = "half of a surrogate pair is no text" if _LONE_SURROGATE.search(text) else str(error)
         raise Refused("bad_json", f"a text frame is a JSON object: {problem}") from error
+
+
+def parsed_query(kind: type[T], query: str, *, lists: Collection[str], impossible: Mapping[str, str]) -> T:
+    """The parameters of an address; those of ``lists`` may be repeated, of the others the last one counts.
+
+    ``impossible`` ones would do harm if they were ignored; the text says why they cannot be had.
+    Raises ``Refused``, naming the parameter at fault.
+    """
+    given = parse_qs(query)
+    for name, problem in impossible.items():
+        if given.get(name, ["false"])[-1].lower() != "false":
+            raise Refused("bad_field", f"{name}: cannot be had: {problem}", name)
+    flat = {name: values if name in lists else values[-1] for name, values in given.items()}
+    try:
+        return msgspec.convert(flat, kind, strict=False)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$")
+        name = path.strip(".`").replace("[...]", "")
+        raise Refused("bad_field", f"{name}: {problem}", name) from error
 
 
 def language_of(tag: str | None) -> str | None:

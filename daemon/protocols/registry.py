@@ -1,5 +1,6 @@
 """The wire protocols on the daemon's main port."""
 
+from .assemblyai import AssemblyAI
 from .channels import Channels
 from .deepgram import Listen
 from .endpoint import Endpoint
@@ -7,7 +8,7 @@ from .flux import Turns
 from .native import Stream
 from .openai import Realtime
 
-ENDPOINTS: tuple[Endpoint, ...] = (Stream(), Channels(), Realtime(), Listen(), Turns())
+ENDPOINTS: tuple[Endpoint, ...] = (Stream(), Channels(), Realtime(), Listen(), Turns(), AssemblyAI())
 
 
 def endpoint_at(path: str) -> Endpoint | None:

@@ -1,4 +1,4 @@
-// node openai_client.mjs ADDRESS FILE: sends 24 kHz s16le by OpenAI's client, prints each completed transcript.
+// node openai_client.mjs ADDRESS FILE: sends 24 kHz s16le by OpenAI's client, prints the first transcript.
 import { readFileSync } from "node:fs";
 import OpenAI from "openai";
 import { OpenAIRealtimeWS } from "openai/realtime/ws";
@@ -33,8 +33,7 @@ connection.on("session.updated", () => {
     connection.send({ type: "input_audio_buffer.append", audio: piece.toString("base64") });
   }
 });
-let turns = 0;
 connection.on("conversation.item.input_audio_transcription.completed", (event) => {
   console.log(JSON.stringify(event.transcript));
-  if (++turns === 2) connection.close();
+  connection.close();
 });

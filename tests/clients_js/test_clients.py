@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ..protocols.speech import at_rate, natively, two_turns
+from ..protocols.speech import at_rate, natively, one_turn
 from ..recordings import PROJECT, SHIPPED
 from ..streams import plain
 from ..threaded_daemon import threaded_daemon
@@ -50,7 +50,7 @@ def test_client(
     program: str, rate: int, programs: Path, secure_daemon: str, daemon: str, tmp_path: Path
 ) -> None:
     audio = tmp_path / "audio"
-    audio.write_bytes(at_rate(two_turns(), rate))
+    audio.write_bytes(at_rate(one_turn(), rate))
     done = subprocess.run(
         ["node", program, secure_daemon.replace("wss", "https"), str(audio)],
         cwd=programs,

@@ -16,9 +16,15 @@ from ..streams import CLIP, OTHER_CLIP, clip, pcm, plain
 
 
 @cache
+def one_turn() -> NDArray[np.float32]:
+    """A speaker, at 16 kHz."""
+    return clip(OTHER_CLIP)
+
+
+@cache
 def two_turns() -> NDArray[np.float32]:
-    """Two speakers, one after the other, at 16 kHz."""
-    return np.concatenate([clip(CLIP), clip(OTHER_CLIP)])
+    """Two speakers, one after the other."""
+    return np.concatenate([clip(CLIP), one_turn()])
 
 
 def at_rate(samples: NDArray[np.float32], rate: int) -> bytes:

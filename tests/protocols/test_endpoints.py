@@ -1,6 +1,8 @@
 """How each protocol on the main port brings a token and is refused."""
 
+import asyncio
 import json
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -11,15 +13,27 @@ from websockets.typing import Subprotocol
 
 from .test_native import own_daemon
 
-STREAM, REALTIME, LISTEN, TURNS = "/v1/stream", "/v1/realtime", "/v1/listen", "/v2/listen"
+STREAM, REALTIME, LISTEN, TURNS, ASSEMBLYAI = (
+    "/v1/stream",
+    "/v1/realtime",
+    "/v1/listen",
+    "/v2/listen",
+    "/v3/ws",
+)
 
 
 async def test_each_protocol_lets_in_and_refuses_in_its_own_way(model_path: Path, tmp_path: Path):
     secret, token = new_token("sender", ("send",), ("*",))
     write_tokens(tmp_path / "tokens.json", (token,))
     async with own_daemon(model_path, tokens=tmp_path / "tokens.json") as (_, address):
-        for path, scheme in [(STREAM, "Bearer"), (REALTIME, "Bearer"), (LISTEN, "Token"), (TURNS, "Token")]:
-            headers = {"Authorization": f"{scheme} {secret}"}
+        for path, scheme in [
+            (STREAM, "Bearer "),
+            (REALTIME, "Bearer "),
+            (LISTEN, "Token "),
+            (TURNS, "Token "),
+            (ASSEMBLYAI, ""),
+        ]:
+            headers = {"Authorization": f"{scheme}{secret}"}
             async with connect(address + path, additional_headers=headers) as socket:
                 assert socket.subprotocol is None
         for path, offered in [
@@ -56,6 +70,28 @@ async def test_where_all_places_are_taken(model_path: Path, path: str):
             await connect(address + path)
         assert refused.value.response.status_code == 429
         assert "too_many_sessions" in (refused.value.response.body or b"").decode().lower()
+
+
+async def until_sessions(address: str, count: int) -> None:
+    """Returns when there are so many."""
+    page = f"{address.replace('ws', 'http')}/v1/sessions"
+    there = None
+    while there != count:
+        with await asyncio.to_thread(urllib.request.urlopen, page, timeout=30) as answer:
+            there = len(json.load(answer)["sessions"])
+
+
+async def test_a_lost_connection_finishes_the_session(model_path: Path):
+    async with (
+        own_daemon(model_path) as (_, address),
+        connect(address + REALTIME) as realtime,
+        connect(address + LISTEN) as listen,
+    ):
+        await realtime.send(json.dumps({"type": "input_audio_buffer.append", "audio": "AAAA"}))
+        await until_sessions(address, 2)
+        for socket in (realtime, listen):
+            socket.transport.abort()
+        await until_sessions(address, 0)
 
 
 async def test_a_shutdown_is_told_to_clients_that_have_not_begun(model_path: Path):
