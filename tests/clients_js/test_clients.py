@@ -1,5 +1,7 @@
 """The clients of OpenAI and Deepgram for Node, over TLS, against a daemon that runs."""
 
+import fcntl
+import filecmp
 import json
 import os
 import shutil
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ..protocols.speech import at_rate, natively, one_turn
+from ..protocols.speech import CERTIFICATE, Speech, one_turn
 from ..recordings import PROJECT, SHIPPED
 from ..streams import plain
 from ..threaded_daemon import threaded_daemon
@@ -17,7 +19,6 @@ from ..threaded_daemon import threaded_daemon
 HERE = Path(__file__).parent
 BUILT = PROJECT / "build" / "clients_js"
 """Where the packages are installed, once for all runs."""
-CERTIFICATE = SHIPPED / "tls" / "first.pem"
 
 pytestmark = pytest.mark.skipif(not shutil.which("npm"), reason="there is no Node here")
 
@@ -26,31 +27,34 @@ pytestmark = pytest.mark.skipif(not shutil.which("npm"), reason="there is no Nod
 def programs() -> Path:
     """The folder of the programs, with the packages that they need."""
     BUILT.mkdir(parents=True, exist_ok=True)
-    lock = BUILT / "package-lock.json"
-    wanted = (HERE / "package-lock.json").read_text()
-    if not lock.exists() or lock.read_text() != wanted or not (BUILT / "node_modules").exists():
-        shutil.copy(HERE / "package.json", BUILT)
-        lock.write_text(wanted)
-        subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=BUILT, check=True, capture_output=True)
-    for program in HERE.glob("*.mjs"):
-        shutil.copy(program, BUILT)
+    with (BUILT / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
+        files = [*HERE.glob("*.json"), *HERE.glob("*.mjs")]
+        same, _, _ = filecmp.cmpfiles(HERE, BUILT, [file.name for file in files], shallow=False)
+        installed = BUILT / "node_modules" / ".package-lock.json"
+        if len(same) < len(files) or not installed.exists():
+            for file in files:
+                shutil.copy(file, BUILT)
+            subprocess.run(
+                ["npm", "ci", "--no-audit", "--no-fund"], cwd=BUILT, check=True, capture_output=True
+            )
     return BUILT
 
 
 @pytest.fixture(scope="module")
-def secure_daemon(model_path: Path) -> Iterator[str]:
-    """The address of a daemon with TLS."""
+def secure_daemon() -> Iterator[str]:
+    """The address of a daemon with TLS and the small model."""
     server = {"tls_certificate": CERTIFICATE, "tls_key": CERTIFICATE.with_suffix(".key.pem")}
-    with threaded_daemon(model_path, server=server, journal={"enabled": False}) as address:
+    model = SHIPPED / "parakeet-tiny.gguf"
+    with threaded_daemon(model, server=server, journal={"enabled": False}) as address:
         yield address
 
 
 @pytest.mark.parametrize(("program", "rate"), [("openai_client.mjs", 24000), ("deepgram_client.mjs", 16000)])
-def test_client(
-    program: str, rate: int, programs: Path, secure_daemon: str, daemon: str, tmp_path: Path
-) -> None:
+def test_client(program: str, rate: int, programs: Path, secure_daemon: str, tmp_path: Path) -> None:
+    speech = Speech(secure_daemon, one_turn())
     audio = tmp_path / "audio"
-    audio.write_bytes(at_rate(one_turn(), rate))
+    audio.write_bytes(speech.pcm(rate))
     done = subprocess.run(
         ["node", program, secure_daemon.replace("wss", "https"), str(audio)],
         cwd=programs,
@@ -61,4 +65,4 @@ def test_client(
     )
     assert done.returncode == 0, done.stderr
     said = [plain(json.loads(line)) for line in done.stdout.splitlines()]
-    assert said == natively(daemon, audio.read_bytes(), rate)
+    assert said == speech.words(audio.read_bytes(), rate)

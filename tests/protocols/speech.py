@@ -2,7 +2,9 @@
 
 import base64
 import json
+import ssl
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -12,24 +14,40 @@ from numpy.typing import NDArray
 from stenod.events import Final, decode
 from websockets.sync.client import connect
 
-from ..streams import CLIP, OTHER_CLIP, clip, pcm, plain
+from ..recordings import SHIPPED
+from ..streams import clip, pcm, plain
+
+CERTIFICATE = SHIPPED / "tls" / "first.pem"
 
 
-@cache
 def one_turn() -> NDArray[np.float32]:
     """A speaker, at 16 kHz."""
-    return clip(OTHER_CLIP)
+    return clip("digits/theo_07.flac")
 
 
-@cache
 def two_turns() -> NDArray[np.float32]:
-    """Two speakers, one after the other."""
-    return np.concatenate([clip(CLIP), one_turn()])
+    """He speaks twice."""
+    return np.concatenate([one_turn(), clip("digits/theo_06.flac")])
 
 
-def at_rate(samples: NDArray[np.float32], rate: int) -> bytes:
-    """As ``s16le`` at another rate."""
-    return pcm(soxr.resample(samples, 16000, rate))
+@dataclass(frozen=True, eq=False)
+class Speech:
+    """What is said to a daemon, and what it makes of it when it is told natively."""
+
+    daemon: str
+    """Its address."""
+    samples: NDArray[np.float32]
+    """At 16 kHz."""
+
+    def pcm(self, rate: int) -> bytes:
+        """As ``s16le`` at some rate."""
+        return pcm(soxr.resample(self.samples, 16000, rate))
+
+    def words(self, data: bytes, rate: int, encoding: str = "s16le", *, turns: bool = True) -> list[str]:
+        """The words of each utterance of ``data``; without ``turns`` there is one."""
+        words = natively(self.daemon, data, rate, encoding, turns)
+        assert all(words)
+        return words
 
 
 def pieces(data: bytes, size: int = 9600) -> Iterator[bytes]:
@@ -43,12 +61,11 @@ def base64_pieces(data: bytes) -> Iterator[str]:
 
 
 @cache
-def natively(
-    daemon: str, data: bytes, rate: int, encoding: str = "s16le", *, turns: bool = True
-) -> list[str]:
-    """The words of each utterance, as the native protocol tells them; without ``turns`` it is one."""
+def natively(daemon: str, data: bytes, rate: int, encoding: str, turns: bool) -> list[str]:
+    """As of ``Speech.words``."""
     start = {"type": "start", "language": "en", "audio": {"encoding": encoding, "sample_rate": rate}}
-    with connect(f"{daemon}/v1/stream") as socket:
+    trusting = ssl.create_default_context(cafile=CERTIFICATE) if daemon.startswith("wss") else None
+    with connect(f"{daemon}/v1/stream", ssl=trusting) as socket:
         socket.send(json.dumps(start if turns else start | {"endpointing": None}))
         for piece in pieces(data):
             socket.send(piece)

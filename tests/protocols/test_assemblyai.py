@@ -20,16 +20,17 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from ..streams import plain
-from .speech import at_rate, messages, natively, pieces, two_turns
+from .speech import Speech, messages, pieces
 
 TYPES = ("KeepAlive", "ForceEndpoint", "UpdateConfiguration")
 
 
-async def test_turns(daemon: str):
-    data = at_rate(two_turns(), 16000)
+async def test_turns(dialogue: Speech):
+    data = dialogue.pcm(16000)
+    expected = dialogue.words(data, 16000)
     told: list[Any] = []
     client = AsyncStreamingClient(
-        StreamingClientOptions(api_key="any", api_host=daemon, terminate_timeout=60)
+        StreamingClientOptions(api_key="any", api_host=dialogue.daemon, terminate_timeout=60)
     )
     for kind in (
         StreamingEvents.Begin,
@@ -48,8 +49,8 @@ async def test_turns(daemon: str):
     assert termination.audio_duration_seconds == round(len(data) / 32000)
     assert all(isinstance(turn, TurnEvent) for turn in turns)
     ends = [turn for turn in turns if turn.end_of_turn]
-    assert [plain(turn.transcript) for turn in ends] == natively(daemon, data, 16000)
-    assert [turn.turn_order for turn in ends] == [0, 1]
+    assert [plain(turn.transcript) for turn in ends] == expected
+    assert [turn.turn_order for turn in ends] == list(range(len(expected)))
     for end in ends:
         assert [word.text for word in end.words] == end.transcript.split()
         assert all(word.word_is_final for word in end.words)
@@ -66,17 +67,17 @@ async def test_turns(daemon: str):
         ("redact_pii=true", "redact_pii"),
     ],
 )
-def test_an_address_that_cannot_be_is_refused(daemon: str, query: str, name: str):
+def test_an_address_that_cannot_be_is_refused(small_daemon: str, query: str, name: str):
     with pytest.raises(InvalidStatus) as refused:
-        connect(f"{daemon}/v3/ws?{query}")
+        connect(f"{small_daemon}/v3/ws?{query}")
     assert refused.value.response.status_code == 400
     assert name in json.loads(refused.value.response.body or b"")["error"]
 
 
 @settings(max_examples=20, deadline=None)
 @given(texts=st.lists(messages(TYPES, ("keyterms_prompt", "prompt")), max_size=10))
-def test_whatever_is_said_is_answered_and_the_connection_lives(daemon: str, texts: list[str]):
-    with connect(f"{daemon}/v3/ws") as socket:
+def test_whatever_is_said_is_answered_and_the_connection_lives(small_daemon: str, texts: list[str]):
+    with connect(f"{small_daemon}/v3/ws") as socket:
         for text in [*texts, '{"type": "Sing"}', '{"type": "Terminate"}']:
             socket.send(text)
         kinds = [json.loads(message)["type"] for message in socket]

@@ -11,7 +11,10 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
+from ..recordings import SHIPPED
 from .test_native import own_daemon
+
+SMALL = SHIPPED / "parakeet-tiny.gguf"
 
 STREAM, REALTIME, LISTEN, TURNS, ASSEMBLYAI = (
     "/v1/stream",
@@ -22,10 +25,10 @@ STREAM, REALTIME, LISTEN, TURNS, ASSEMBLYAI = (
 )
 
 
-async def test_each_protocol_lets_in_and_refuses_in_its_own_way(model_path: Path, tmp_path: Path):
+async def test_each_protocol_lets_in_and_refuses_in_its_own_way(tmp_path: Path):
     secret, token = new_token("sender", ("send",), ("*",))
     write_tokens(tmp_path / "tokens.json", (token,))
-    async with own_daemon(model_path, tokens=tmp_path / "tokens.json") as (_, address):
+    async with own_daemon(SMALL, tokens=tmp_path / "tokens.json") as (_, address):
         for path, scheme in [
             (STREAM, "Bearer "),
             (REALTIME, "Bearer "),
@@ -54,8 +57,8 @@ async def test_each_protocol_lets_in_and_refuses_in_its_own_way(model_path: Path
 
 
 @pytest.mark.parametrize("path", [REALTIME, LISTEN, TURNS])
-async def test_a_page_of_another_origin_is_told_why(daemon: str, path: str):
-    async with connect(daemon + path, origin="https://elsewhere.test") as socket:  # type: ignore[arg-type]
+async def test_a_page_of_another_origin_is_told_why(small_daemon: str, path: str):
+    async with connect(small_daemon + path, origin="https://elsewhere.test") as socket:  # type: ignore[arg-type]
         told = json.loads(await socket.recv())
         assert told["type"].lower() == "error"
         assert "server.origins" in json.dumps(told)
@@ -64,8 +67,8 @@ async def test_a_page_of_another_origin_is_told_why(daemon: str, path: str):
 
 
 @pytest.mark.parametrize("path", [REALTIME, LISTEN, TURNS])
-async def test_where_all_places_are_taken(model_path: Path, path: str):
-    async with own_daemon(model_path, sessions=1) as (_, address), connect(address + path):
+async def test_where_all_places_are_taken(path: str):
+    async with own_daemon(SMALL, sessions=1) as (_, address), connect(address + path):
         with pytest.raises(InvalidStatus) as refused:
             await connect(address + path)
         assert refused.value.response.status_code == 429
@@ -81,9 +84,9 @@ async def until_sessions(address: str, count: int) -> None:
             there = len(json.load(answer)["sessions"])
 
 
-async def test_a_lost_connection_finishes_the_session(model_path: Path):
+async def test_a_lost_connection_finishes_the_session():
     async with (
-        own_daemon(model_path) as (_, address),
+        own_daemon(SMALL) as (_, address),
         connect(address + REALTIME) as realtime,
         connect(address + LISTEN) as listen,
     ):
@@ -94,8 +97,8 @@ async def test_a_lost_connection_finishes_the_session(model_path: Path):
         await until_sessions(address, 0)
 
 
-async def test_a_shutdown_is_told_to_clients_that_have_not_begun(model_path: Path):
-    async with own_daemon(model_path) as (running, address), connect(address + REALTIME) as socket:
+async def test_a_shutdown_is_told_to_clients_that_have_not_begun():
+    async with own_daemon(SMALL) as (running, address), connect(address + REALTIME) as socket:
         assert json.loads(await socket.recv())["type"] == "session.created"
         running.stop()
         assert json.loads(await socket.recv())["error"]["code"] == "shutting_down"

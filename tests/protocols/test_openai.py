@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from websockets.sync.client import ClientConnection, connect
 
 from ..streams import plain
-from .speech import at_rate, base64_pieces, messages, natively, one_turn, two_turns
+from .speech import Speech, base64_pieces, messages
 
 ITEM = "conversation.item.input_audio_transcription"
 COMPLETED = f"{ITEM}.completed"
@@ -91,25 +91,34 @@ def items(events: list[Any]) -> list[str]:
     return transcripts
 
 
-async def test_turns_that_the_server_finds(daemon: str):
-    data = at_rate(two_turns(), 48000)
-    async with client(daemon) as connection:
-        await connection.session.update(session=session(48000, {"type": "server_vad"}))
+async def test_turns_that_the_server_finds(speech: Speech):
+    await check_turns(speech, 16000)
+
+
+async def test_another_rate(dialogue: Speech):
+    await check_turns(dialogue, 48000)
+
+
+async def check_turns(speech: Speech, rate: int) -> None:
+    data = speech.pcm(rate)
+    expected = speech.words(data, rate)
+    async with client(speech.daemon) as connection:
+        await connection.session.update(session=session(rate, {"type": "server_vad"}))
         for audio in base64_pieces(data):
             await connection.input_audio_buffer.append(audio=audio)
-        events = await until(connection, COMPLETED, 2)
+        events = await until(connection, COMPLETED, len(expected))
     assert [event.type for event in events[:2]] == ["session.created", "session.updated"]
-    assert items(events) == natively(daemon, data, 48000)
+    assert items(events) == expected
     turns = [event for event in events if event.type.startswith("input_audio_buffer.speech")]
-    assert [event.type.rpartition("_")[2] for event in turns] == ["started", "stopped"] * 2
+    assert [event.type.rpartition("_")[2] for event in turns] == ["started", "stopped"] * len(expected)
     moments = [event.audio_end_ms if "stopped" in event.type else event.audio_start_ms for event in turns]
     assert moments == sorted(moments)
 
 
-async def test_turns_that_the_client_commits(daemon: str):
+async def test_turns_that_the_client_commits(digits: Speech):
     """One of speech; one that is cleared; one of silence."""
-    data = at_rate(one_turn(), 16000)
-    async with client(daemon) as connection:
+    data = digits.pcm(16000)
+    async with client(digits.daemon) as connection:
         await connection.session.update(session=session(16000, None))
         for audio in base64_pieces(data):
             await connection.input_audio_buffer.append(audio=audio)
@@ -122,7 +131,7 @@ async def test_turns_that_the_client_commits(daemon: str):
         await connection.input_audio_buffer.commit()
         await connection.input_audio_buffer.commit()
         events = await until(connection, COMPLETED, 2)
-    assert items(events) == [*natively(daemon, data, 16000, turns=False), ""]
+    assert items(events) == [*digits.words(data, 16000, turns=False), ""]
     kinds = [event.type for event in events]
     assert not [kind for kind in kinds if "speech" in kind]
     assert kinds.count("input_audio_buffer.cleared") == 1
@@ -142,10 +151,10 @@ def hear(socket: ClientConnection) -> dict[str, Any]:
     return event
 
 
-def test_the_older_form(daemon: str):
-    data = at_rate(one_turn(), 24000)
+def test_the_older_form(digits: Speech):
+    data = digits.pcm(24000)
     headers = {"OpenAI-Beta": "realtime=v1"}
-    with connect(f"{daemon}/v1/realtime?intent=transcription", additional_headers=headers) as socket:
+    with connect(f"{digits.daemon}/v1/realtime?intent=transcription", additional_headers=headers) as socket:
         assert hear(socket)["type"] == "transcription_session.created"
         old = {
             "input_audio_format": "pcm16",
@@ -161,7 +170,7 @@ def test_the_older_form(daemon: str):
             say(socket, type="input_audio_buffer.append", audio=audio)
         while (event := hear(socket))["type"] != COMPLETED:
             pass
-    assert [plain(event["transcript"])] == natively(daemon, data, 24000)
+    assert [plain(event["transcript"])] == digits.words(data, 24000)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +184,8 @@ def test_the_older_form(daemon: str):
         (None, None),
     ],
 )
-def test_what_holds_is_told(daemon: str, chosen: dict[str, Any] | None, told: dict[str, Any] | None):
-    with connect(f"{daemon}/v1/realtime?model=gpt-realtime") as socket:
+def test_what_holds_is_told(small_daemon: str, chosen: dict[str, Any] | None, told: dict[str, Any] | None):
+    with connect(f"{small_daemon}/v1/realtime?model=gpt-realtime") as socket:
         assert hear(socket)["type"] == "session.created"
         say(socket, type="session.update", session=session(24000, chosen))
         given = hear(socket)["session"]["audio"]["input"]
@@ -200,8 +209,8 @@ def test_what_holds_is_told(daemon: str, chosen: dict[str, Any] | None, told: di
         ({"type": "response.create"}, "type"),
     ],
 )
-def test_what_cannot_be_is_an_error_that_names_it(daemon: str, message: dict[str, Any], param: str):
-    with connect(f"{daemon}/v1/realtime") as socket:
+def test_what_cannot_be_is_an_error_that_names_it(small_daemon: str, message: dict[str, Any], param: str):
+    with connect(f"{small_daemon}/v1/realtime") as socket:
         created = hear(socket)
         say(socket, **message, event_id="mine")
         error = hear(socket)["error"]
@@ -213,8 +222,8 @@ def test_what_cannot_be_is_an_error_that_names_it(daemon: str, message: dict[str
 
 @settings(max_examples=25, deadline=None)
 @given(texts=st.lists(messages(TYPES, FIELDS), max_size=10))
-def test_whatever_is_said_is_answered_and_the_connection_lives(daemon: str, texts: list[str]):
-    with connect(f"{daemon}/v1/realtime") as socket:
+def test_whatever_is_said_is_answered_and_the_connection_lives(small_daemon: str, texts: list[str]):
+    with connect(f"{small_daemon}/v1/realtime") as socket:
         for text in texts:
             socket.send(text)
         socket.send(b"\0\0")
