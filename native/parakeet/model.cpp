@@ -292,6 +292,7 @@ void Model::read_contexts(const GgufFile& file) {
     const std::string prefix = "stt.parakeet.encoder.", style_key = prefix + "att_context_style";
     const std::string style = file.string(style_key, "regular");
     cache_aware = style == "chunked_limited";
+    if (cache_aware && normalise_mel) file.fail(style_key + " is '" + style + "', and the mel is normalised over all of it");
     if (!cache_aware && style != "regular") refuse(file, style_key, "'" + style + "'", "'regular' or 'chunked_limited'");
 
     const AttentionContext chosen{file.i32(prefix + "att_context_left", AttentionContext::kUnlimited),

@@ -26,7 +26,8 @@ from torch.nn import functional
 
 from . import vocabulary
 from .data import Batch, Difficulty, Utterances
-from .evaluate import score, test_sets
+from .evaluate import score
+from .held_out import held_out_sets
 from .loss import tdt_loss
 from .model import CONTEXTS, Config, Model
 
@@ -267,7 +268,7 @@ def mean(recent: list[Losses]) -> str:
 def report(training: Training, options: argparse.Namespace) -> None:
     """A quick look at the held-out sets; the checkpoint is kept under its step."""
     model = training.averaged()
-    for name, utterances in test_sets(options.data, options.recordings, strings=40).items():
+    for name, utterances in held_out_sets(options.data, options.recordings, strings=40).items():
         print(f"  {name}: {score(model, utterances[::2], (70, 1))}", flush=True)
     os.link(options.out / "last.pt", options.out / f"step-{training.step}.pt")
 

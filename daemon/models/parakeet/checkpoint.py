@@ -15,8 +15,7 @@ PRE_EMPHASIS = 0.97
 """Of all models; configurations leave it out."""
 BLANK = "<blank>"
 
-AttentionStyle = Literal["regular", "chunked_limited", "chunked_limited_with_rc"]
-Activation = Literal["relu", "sigmoid", "tanh"]
+AttentionStyle = Literal["regular", "chunked_limited"]
 HeadKind = Literal["tdt", "rnnt", "ctc"]
 Norm = Literal["batch_norm", "layer_norm"]
 
@@ -55,8 +54,6 @@ class Encoder:
     """``chunked_limited`` encoders are causal: subsampling, convolution and, chunk by chunk, attention."""
     contexts: tuple[tuple[int, int], ...] = ((-1, -1),)
     """(left, right) frames that a frame may attend to, as trained; -1: all. The first is the default."""
-    chunk_contexts: tuple[tuple[int, ...], ...] = ((), (), ())
-    """``chunked_limited_with_rc``: the left, chunk and right lengths it was trained with, in frames."""
 
     @property
     def is_causal(self) -> bool:
@@ -71,13 +68,12 @@ class Encoder:
 
 @dataclass(frozen=True)
 class Transducer:
-    """The LSTM predictor and the joint network."""
+    """The LSTM predictor and the joint network, whose activation is ReLU."""
 
     hidden: int
     """Width of the predictor and its embedding."""
     layer_count: int
     joint_hidden: int
-    activation: Activation
     durations: tuple[int, ...]
     """Frames that a token may take, one for each further output of the joint; empty: RNN-T."""
     max_symbols: int
@@ -159,8 +155,8 @@ def _require_sizes(checkpoint: Checkpoint) -> None:
         raise ModelError(path, f"has the attention contexts {encoder.contexts}", REMEDY)
     if encoder.is_causal and min(right for _, right in encoder.contexts) < 0:
         raise ModelError(path, f"attends in chunks without an end ({encoder.contexts})", REMEDY)
-    if encoder.style == "chunked_limited_with_rc" and not all(encoder.chunk_contexts):
-        raise ModelError(path, "does not tell the chunks that it was trained with", REMEDY)
+    if encoder.is_causal and checkpoint.front_end.normalize != "none":
+        raise ModelError(path, "attends in chunks, and normalises whole recordings", REMEDY)
     if transducer and not all(0 <= duration <= _MAX_DURATION for duration in transducer.durations):
         raise ModelError(path, f"has the durations {list(transducer.durations)}", REMEDY)
 

@@ -23,6 +23,7 @@ from .checkpoint import (
 from .checks import require_known
 from .gguf_fields import Fields
 from .lstm import sum_of
+from .nemo_names import require_plain
 from .vocabulary import pieces_in_order
 
 _KNOWN = {
@@ -52,6 +53,7 @@ def recognises(model: GgufModel) -> bool:
 def read(model: GgufModel) -> Checkpoint:
     """The checkpoint in a file. Raises ModelError."""
     fields, tensors = Fields(model, "parakeet."), model.tensors
+    require_plain(tensors, model.path)
     require_known(fields.all(), _KNOWN, model.path)
     is_batch_norm = "encoder.layers.0.conv.bn.running_mean" in tensors
     encoder = Encoder(
@@ -71,7 +73,6 @@ def read(model: GgufModel) -> Checkpoint:
         hidden=fields.integer("pred_hidden"),
         layer_count=fields.integer("pred_layers"),
         joint_hidden=fields.integer("joint_hidden"),
-        activation="relu",
         durations=fields.integers("tdt_durations") if fields.integer("n_tdt_durations") else (),
         max_symbols=10,
     )

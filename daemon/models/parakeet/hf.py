@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from ..errors import REMEDY, ModelError
 from ..json_files import integer, integer_list, object_in, read_object
@@ -15,14 +15,13 @@ from .checkpoint import (
     PRE_EMPHASIS,
     SUBSAMPLING_FACTOR,
     WINDOW_LENGTH,
-    Activation,
     Checkpoint,
     Encoder,
     FrontEnd,
     Piece,
     Transducer,
 )
-from .checks import one_of, require_known
+from .checks import require_known
 from .lstm import lstm_tensors
 from .vocabulary import CONTROL, USER_DEFINED, pieces_in_order
 
@@ -134,11 +133,11 @@ def _contexts(content: dict[str, Any], processor: dict[str, Any], path: Path) ->
 def _transducer(config: dict[str, Any], path: Path) -> Transducer:
     durations = integer_list(config, "durations", path) if config["model_type"] == "parakeet_tdt" else None
     hidden = integer(config, "decoder_hidden_size", path)
+    require_known(config, {"hidden_act": "relu"}, path)
     return Transducer(
         hidden=hidden,
         layer_count=integer(config, "num_decoder_layers", path),
         joint_hidden=hidden,
-        activation=one_of(get_args(Activation), config.get("hidden_act", "relu"), "hidden_act", path),
         durations=tuple(durations or ()),
         max_symbols=integer({"max_symbols_per_step": 10} | config, "max_symbols_per_step", path),
     )

@@ -16,12 +16,10 @@ The schema is transcribe.cpp's, so that files can be shared, and adds the filter
     stt.parakeet.encoder.use_bias b                linear and convolution layers of the blocks have biases
     stt.parakeet.encoder.xscaling b                the subsampling's output is multiplied by sqrt(d_model)
     stt.parakeet.encoder.conv_norm_type s          "batch_norm" or "layer_norm"
-    stt.parakeet.encoder.att_context_style s       "regular", "chunked_limited", "chunked_limited_with_rc"
+    stt.parakeet.encoder.att_context_style s       "regular" or "chunked_limited"
     stt.parakeet.encoder.att_context_left, att_context_right i      frames of 80 ms; -1: all
     stt.parakeet.encoder.att_context_size_choices i[]               chunked_limited only: left, right, left,
                                                    right ..., the default first (the two keys above)
-    stt.parakeet.encoder.att_chunk_left_choices, att_chunk_chunk_choices, att_chunk_right_choices i[]
-                                                   chunked_limited_with_rc only
     stt.parakeet.encoder.conv_context_left, conv_context_right i    of the depthwise convolution, in frames
     stt.parakeet.encoder.streaming.pre_encode_cache_size, drop_extra_pre_encoded, sampling_frames_first i
                                                    chunked_limited only; NeMo's way of streaming, not needed
@@ -31,7 +29,7 @@ The schema is transcribe.cpp's, so that files can be shared, and adds the filter
     stt.parakeet.predictor.vocab u                 with the blank: V + 1
     stt.parakeet.joint.hidden u
     stt.parakeet.joint.num_extra_outputs u         D, the number of durations; 0 for rnnt
-    stt.parakeet.joint.activation s                "relu", "sigmoid" or "tanh"
+    stt.parakeet.joint.activation s                "relu"
     stt.parakeet.tdt.durations i[]                 tdt only
     stt.parakeet.tdt.max_symbols u                 tokens at one frame; tdt and rnnt
 
@@ -160,9 +158,6 @@ def _add_encoder(writer: gguf.GGUFWriter, encoder: Encoder) -> None:
         writer.add_int32("stt.parakeet.encoder.streaming.pre_encode_cache_size", SUBSAMPLING_FACTOR + 1)
         writer.add_int32("stt.parakeet.encoder.streaming.drop_extra_pre_encoded", 2)
         writer.add_int32("stt.parakeet.encoder.streaming.sampling_frames_first", 1)
-    if encoder.style == "chunked_limited_with_rc":
-        for part, choices in zip(("left", "chunk", "right"), encoder.chunk_contexts, strict=True):
-            writer.add_array(f"stt.parakeet.encoder.att_chunk_{part}_choices", list(choices))
 
 
 def _add_transducer(writer: gguf.GGUFWriter, transducer: Transducer, vocabulary_size: int) -> None:
@@ -171,7 +166,7 @@ def _add_transducer(writer: gguf.GGUFWriter, transducer: Transducer, vocabulary_
     writer.add_uint32("stt.parakeet.predictor.vocab", vocabulary_size)
     writer.add_uint32("stt.parakeet.joint.hidden", transducer.joint_hidden)
     writer.add_uint32("stt.parakeet.joint.num_extra_outputs", len(transducer.durations))
-    writer.add_string("stt.parakeet.joint.activation", transducer.activation)
+    writer.add_string("stt.parakeet.joint.activation", "relu")
     if transducer.durations:
         writer.add_array("stt.parakeet.tdt.durations", list(transducer.durations))
     writer.add_uint32("stt.parakeet.tdt.max_symbols", transducer.max_symbols)

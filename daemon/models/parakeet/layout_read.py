@@ -12,7 +12,6 @@ from .checkpoint import (
     PRE_EMPHASIS,
     SUBSAMPLING_FACTOR,
     WINDOW_LENGTH,
-    Activation,
     AttentionStyle,
     Checkpoint,
     Encoder,
@@ -72,7 +71,6 @@ def _encoder(fields: Fields, encoder: Fields, path: Path) -> Encoder:
         get_args(AttentionStyle), encoder.text("att_context_style", "regular"), "att_context_style", path
     )
     default = (encoder.integer("att_context_left", -1), encoder.integer("att_context_right", -1))
-    chunk_contexts = [encoder.integers(f"att_chunk_{part}_choices") for part in ("left", "chunk", "right")]
     read = Encoder(
         block_count=encoder.integer("n_layers"),
         width=encoder.integer("d_model"),
@@ -86,7 +84,6 @@ def _encoder(fields: Fields, encoder: Fields, path: Path) -> Encoder:
         norm=one_of(get_args(Norm), encoder.text("conv_norm_type", "batch_norm"), "conv_norm_type", path),
         style=style,
         contexts=encoder.pairs("att_context_size_choices") or (default,),
-        chunk_contexts=tuple(chunk_contexts),
     )
     convolution = (encoder.integer("conv_context_left", -1), encoder.integer("conv_context_right", -1))
     if convolution not in ((-1, -1), read.convolution_context):
@@ -95,7 +92,7 @@ def _encoder(fields: Fields, encoder: Fields, path: Path) -> Encoder:
 
 
 def _transducer(fields: Fields, kind: HeadKind, path: Path) -> Transducer:
-    activation = one_of(get_args(Activation), fields.text("joint.activation"), "joint.activation", path)
+    require_known(fields.all(), {"joint.activation": "relu"}, path)
     durations = fields.integers("tdt.durations")
     if (kind == "tdt") != bool(durations) or fields.integer("joint.num_extra_outputs") != len(durations):
         raise ModelError(path, f"has the durations {list(durations)} for a head of the kind {kind}", REMEDY)
@@ -103,7 +100,6 @@ def _transducer(fields: Fields, kind: HeadKind, path: Path) -> Transducer:
         hidden=fields.integer("predictor.hidden"),
         layer_count=fields.integer("predictor.n_layers"),
         joint_hidden=fields.integer("joint.hidden"),
-        activation=activation,
         durations=durations,
         max_symbols=fields.integer("tdt.max_symbols", 10),
     )

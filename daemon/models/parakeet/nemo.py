@@ -12,7 +12,7 @@ from ..errors import REMEDY, ModelError
 from ..json_files import object_in
 from ..tensor import Tensor
 from .checkpoint import Checkpoint, Piece
-from .nemo_config import Config, encoder_of, front_end_of, transducer_of
+from .nemo_config import Config, encoder_of, front_end_of, require_known_parts, transducer_of
 from .nemo_names import our_tensors, require_plain
 from .sentencepiece_model import read_pieces
 from .torch_archive import read_tensors
@@ -49,6 +49,7 @@ def read(path: Path) -> Checkpoint:
 
 
 def _checkpoint(path: Path, config: Config, pieces: list[Piece], tensors: Mapping[str, Tensor]) -> Checkpoint:
+    require_known_parts(config, path)
     require_plain(tensors, path)
     has_joint = "joint.enc.weight" in tensors
     return Checkpoint(

@@ -14,7 +14,6 @@ from .checkpoint import (
     PRE_EMPHASIS,
     SUBSAMPLING_FACTOR,
     WINDOW_LENGTH,
-    Activation,
     AttentionStyle,
     Encoder,
     FrontEnd,
@@ -39,6 +38,12 @@ _KNOWN_AUDIO = {
     "log": True,
     "mag_power": 2.0,
 }
+_PARTS = {
+    "encoder": ("ConformerEncoder",),
+    "decoder": ("RNNTDecoder", "ConvASRDecoder"),
+    "joint": ("RNNTJoint", "SampledRNNTJoint"),
+}
+"""What a model is made of, in NeMo's classes."""
 _KNOWN_ENCODER = {
     "subsampling": "dw_striding",
     "subsampling_factor": SUBSAMPLING_FACTOR,
@@ -46,6 +51,14 @@ _KNOWN_ENCODER = {
     "feat_out": -1,
     "global_tokens": 0,
 }
+
+
+def require_known_parts(config: Config, path: Path) -> None:
+    """Raises ModelError where the model is of another architecture."""
+    for part, known in _PARTS.items():
+        content = config.get(part) if part == "joint" else object_in(config, part, path)
+        if isinstance(content, dict) and "_target_" in content:
+            one_of(known, str(content["_target_"]).rpartition(".")[2], f"{part}._target_", path)
 
 
 def front_end_of(config: Config, path: Path) -> FrontEnd:
@@ -67,7 +80,6 @@ def encoder_of(config: Config, tensors: Mapping[str, Tensor], path: Path) -> Enc
     require_known(content, _KNOWN_ENCODER, path)
     if content.get("reduction") is not None:
         raise foreign(path, "reduction", content["reduction"], "none")
-    style = content.get("att_context_style", "regular")
     width = integer(content, "d_model", path)
     encoder = Encoder(
         block_count=integer(content, "n_layers", path),
@@ -81,9 +93,10 @@ def encoder_of(config: Config, tensors: Mapping[str, Tensor], path: Path) -> Enc
         has_biases="encoder.layers.0.feed_forward1.linear1.bias" in tensors,
         scales_input=content.get("xscaling", True) is True,
         norm=one_of(get_args(Norm), content.get("conv_norm_type", "batch_norm"), "conv_norm_type", path),
-        style=one_of(get_args(AttentionStyle), style, "att_context_style", path),
+        style=one_of(
+            get_args(AttentionStyle), content.get("att_context_style", "regular"), "att_context_style", path
+        ),
         contexts=_contexts(content.get("att_context_size"), path),
-        chunk_contexts=_chunk_contexts(content, style, path),
     )
     if content.get("causal_downsampling", False) is not encoder.is_causal:
         known = f"{encoder.is_causal} with this attention"
@@ -102,12 +115,12 @@ def transducer_of(config: Config, tensors: Mapping[str, Tensor], path: Path) -> 
         layer_count += 1
     joint = object_in(config, "joint", path)
     jointnet = joint.get("jointnet")
-    activation = jointnet.get("activation", "relu") if isinstance(jointnet, dict) else "relu"
+    if isinstance(jointnet, dict):
+        require_known(jointnet, {"activation": "relu"}, path)
     return Transducer(
         hidden=embedding[1],
         layer_count=layer_count,
         joint_hidden=projection[0],
-        activation=one_of(get_args(Activation), activation, "activation", path),
         durations=_durations(config, joint, path),
         max_symbols=_max_symbols(config, path),
     )
@@ -138,23 +151,13 @@ def _contexts(value: object, path: Path) -> tuple[tuple[int, int], ...]:
     if value is None:
         return ((-1, -1),)
     pairs = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
-    if not all(_is_frames(pair, 2) for pair in pairs):
+    if not all(_is_pair_of_frames(pair) for pair in pairs):
         raise foreign(path, "att_context_size", value, "[left, right], or a list of such pairs")
     return tuple((left, right) for left, right in cast(list[list[int]], pairs))
 
 
-def _chunk_contexts(content: Config, style: str, path: Path) -> tuple[tuple[int, ...], ...]:
-    value = content.get("att_chunk_context_size")
-    if style != "chunked_limited_with_rc":
-        return ((), (), ())
-    if not isinstance(value, list) or len(value) != 3 or not all(_is_frames(part) for part in value):
-        raise foreign(path, "att_chunk_context_size", value, "three lists of frames")
-    return tuple(tuple(part) for part in value)
-
-
-def _is_frames(value: object, count: int | None = None) -> bool:
-    """Whether ``value`` is a list of ``count`` lengths in frames, or of any number of them but none."""
-    if not isinstance(value, list) or len(value) != (count or len(value) or 1):
+def _is_pair_of_frames(value: object) -> bool:
+    if not isinstance(value, list) or len(value) != 2:
         return False
     return all(type(number) is int and -1 <= number < 2**31 for number in value)
 

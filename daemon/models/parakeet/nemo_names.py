@@ -27,6 +27,9 @@ _UNSUPPORTED = {
     "prompt_kernel.": "a prompt that names the language",
     "spk_kernels.": "kernels for one speaker of many",
     "bg_spk_kernels.": "kernels for one speaker of many",
+    "prompt.mlp.": "a prompt that names the language",  # as transcribe.cpp calls them
+    "enc.spk_kernel.": "kernels for one speaker of many",
+    "enc.bg_spk_kernel.": "kernels for one speaker of many",
 }
 
 

@@ -15,7 +15,6 @@ from .checkpoint import (
     PRE_EMPHASIS,
     SUBSAMPLING_FACTOR,
     WINDOW_LENGTH,
-    Activation,
     AttentionStyle,
     Checkpoint,
     Encoder,
@@ -91,12 +90,11 @@ def _encoder(model: GgufModel, path: Path) -> Encoder:
 
 
 def _transducer(fields: Fields, has_durations: bool, path: Path) -> Transducer:
-    activation = fields.text("joint.activation", "relu")
+    require_known(fields.all(), {"joint.activation": "relu"}, path)
     return Transducer(
         hidden=fields.integer("decoder.pred_hidden"),
         layer_count=fields.integer("decoder.pred_rnn_layers"),
         joint_hidden=fields.integer("joint.joint_hidden"),
-        activation=one_of(get_args(Activation), activation, "parakeet.joint.activation", path),
         durations=fields.integers("tdt.durations") if has_durations else (),
         max_symbols=fields.integer("decoding.max_symbols", 10),
     )

@@ -69,7 +69,6 @@ def read(path: Path) -> Checkpoint:
             hidden=hidden,
             layer_count=layers,
             joint_hidden=_rows(tensors, "joint.enc.weight", path),
-            activation="relu",
             durations=durations,
             max_symbols=max_symbols,
         ),

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 import gguf
 import numpy as np
@@ -226,7 +227,7 @@ def write_parakeet_cpp(path: Path, checkpoint: Checkpoint, arrays: Arrays) -> Pa
             writer.add_uint32("parakeet.decoder.pred_hidden", transducer.hidden)
             writer.add_uint32("parakeet.decoder.pred_rnn_layers", transducer.layer_count)
             writer.add_uint32("parakeet.joint.joint_hidden", transducer.joint_hidden)
-            writer.add_string("parakeet.joint.activation", transducer.activation)
+            writer.add_string("parakeet.joint.activation", "relu")
             writer.add_uint32("parakeet.decoding.max_symbols", transducer.max_symbols)
             if transducer.durations:
                 writer.add_array("parakeet.tdt.durations", list(transducer.durations))
@@ -327,10 +328,15 @@ def _crispasr_tensor(
     return name, values, type if values.shape[-1] % block_length == 0 else GGMLQuantizationType.F16
 
 
-def without_filterbank(source: Path, target: Path, without: tuple[str, ...] = ()) -> Path:
-    """One of our files as transcribe.cpp writes them, without the keys that contain one of ``without``."""
+def without_filterbank(
+    source: Path, target: Path, without: tuple[str, ...] = (), further: Arrays = MappingProxyType({})
+) -> Path:
+    """One of our files as transcribe.cpp writes them, without the keys that contain one of ``without``, and
+    with ``further`` tensors."""
     model = read_gguf(source)
     writer = gguf.GGUFWriter(target, "parakeet")
+    for name, values in further.items():
+        writer.add_tensor(name, values)
     for key, field in model.fields.items():
         if key != "general.architecture" and not any(part in key for part in without):
             writer.add_key_value(key, field.value, field.type, field.item_type)
