@@ -9,11 +9,21 @@ from ..streams import clip
 from ..threaded_daemon import threaded_daemon
 from .speech import Speech, one_turn, two_turns
 
+SMALL = SHIPPED / "parakeet-tiny.gguf"
+
 
 @pytest.fixture(scope="session")
 def small_daemon() -> Iterator[str]:
     """The address of a daemon with the small Parakeet, which knows digits."""
-    with threaded_daemon(SHIPPED / "parakeet-tiny.gguf", journal={"enabled": False}) as address:
+    with threaded_daemon(SMALL, journal={"enabled": False}) as address:
+        yield address
+
+
+@pytest.fixture
+def failing_daemon() -> Iterator[str]:
+    """The address of a daemon whose computations are all stopped at once."""
+    engine = {"model": str(SMALL), "threads": 1, "decode_deadline_s": 1e-6}
+    with threaded_daemon(SMALL, engine=engine, journal={"enabled": False}) as address:
         yield address
 
 

@@ -1,13 +1,16 @@
 """What is said to the adapters, and what the native protocol makes of it."""
 
 import base64
+import io
 import json
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
+import soundfile
 import soxr
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -22,12 +25,12 @@ CERTIFICATE = SHIPPED / "tls" / "first.pem"
 
 def one_turn() -> NDArray[np.float32]:
     """A speaker, at 16 kHz."""
-    return clip("digits/theo_07.flac")
+    return clip("digits/theo_06.flac")
 
 
 def two_turns() -> NDArray[np.float32]:
     """He speaks twice."""
-    return np.concatenate([one_turn(), clip("digits/theo_06.flac")])
+    return np.concatenate([one_turn(), clip("digits/theo_01.flac")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +46,19 @@ class Speech:
         """As ``s16le`` at some rate."""
         return pcm(soxr.resample(self.samples, 16000, rate))
 
-    def words(self, data: bytes, rate: int, encoding: str = "s16le", *, turns: bool = True) -> list[str]:
-        """The words of each utterance of ``data``; without ``turns`` there is one."""
-        words = natively(self.daemon, data, rate, encoding, turns)
+    def mulaw(self) -> bytes:
+        """As telephones have it, at 8 kHz."""
+        companded = io.BytesIO()
+        samples = np.frombuffer(self.pcm(8000), "<i2")
+        soundfile.write(companded, samples, 8000, format="RAW", subtype="ULAW")
+        return companded.getvalue()
+
+    def words(self, data: bytes, rate: int, encoding: str = "s16le", **start: Any) -> list[str]:
+        """The words of each utterance of ``data``; ``start``: as of the message."""
+        audio = {"encoding": encoding, "sample_rate": rate}
+        words = natively(
+            self.daemon, data, json.dumps({"type": "start", "language": "en", "audio": audio} | start)
+        )
         assert all(words)
         return words
 
@@ -61,12 +74,11 @@ def base64_pieces(data: bytes) -> Iterator[str]:
 
 
 @cache
-def natively(daemon: str, data: bytes, rate: int, encoding: str, turns: bool) -> list[str]:
+def natively(daemon: str, data: bytes, start: str) -> list[str]:
     """As of ``Speech.words``."""
-    start = {"type": "start", "language": "en", "audio": {"encoding": encoding, "sample_rate": rate}}
     trusting = ssl.create_default_context(cafile=CERTIFICATE) if daemon.startswith("wss") else None
     with connect(f"{daemon}/v1/stream", ssl=trusting) as socket:
-        socket.send(json.dumps(start if turns else start | {"endpointing": None}))
+        socket.send(start)
         for piece in pieces(data):
             socket.send(piece)
         socket.send('{"type": "finish"}')

@@ -1,13 +1,11 @@
 """Deepgram's protocols, spoken by Deepgram's own client and by hand, against a daemon that runs."""
 
 import asyncio
-import io
 import json
+from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pytest
-import soundfile
 from deepgram import AsyncDeepgramClient
 from deepgram.environment import DeepgramClientEnvironment
 from deepgram.listen.v1.types import (
@@ -23,7 +21,7 @@ from pydantic import BaseModel
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from ..streams import plain
+from ..streams import clip, plain
 from .speech import Speech, messages, pieces
 
 MODELS: dict[str, type[BaseModel]] = {
@@ -119,10 +117,7 @@ async def test_version_1(speech: Speech):
 
 def test_final_results_alone(digits: Speech):
     """As mu-law at 8 kHz, without punctuation; what was said is finalized by the client."""
-    companded = io.BytesIO()
-    samples = np.frombuffer(digits.pcm(8000), "<i2")
-    soundfile.write(companded, samples, 8000, format="RAW", subtype="ULAW")
-    data = companded.getvalue()
+    data = digits.mulaw()
     with connect(
         f"{digits.daemon}/v1/listen?encoding=mulaw&sample_rate=8000&language=en&endpointing=600"
     ) as socket:
@@ -138,6 +133,38 @@ def test_final_results_alone(digits: Speech):
     assert [result["from_finalize"] for result in results].count(True) == 1
     said = " ".join(transcript(result) for result in results if transcript(result))
     assert said == plain(said)
+
+
+@pytest.mark.parametrize("how", ["keyterm", "keywords", "Configure"])
+def test_words_that_are_likely(digits: Speech, how: str):
+    data = digits.pcm(16000)
+    expected = digits.words(data, 16000, phrases=["seven"])
+    assert expected != digits.words(data, 16000)
+    query = "" if how == "Configure" else f"&{how}=seven:2" if how == "keywords" else f"&{how}=seven"
+    with connect(f"{digits.daemon}/v1/listen?language=en{query}") as socket:
+        if how == "Configure":
+            socket.send('{"type": "Configure", "keyterms": ["seven"]}')
+        for piece in pieces(data):
+            socket.send(piece)
+        socket.send('{"type": "CloseStream"}')
+        told = hear(socket)
+    assert utterances([message for message in told if message["type"] == "Results"]) == expected
+
+
+def test_a_long_utterance_is_told_in_several_final_results(small_daemon: str):
+    speech = Speech(small_daemon, clip("digits/theo_10.flac"))
+    data = speech.pcm(16000)
+    with connect(f"{small_daemon}/v1/listen?language=en&interim_results=true") as socket:
+        for piece in pieces(data):
+            socket.send(piece)
+        socket.send('{"type": "CloseStream"}')
+        *results, _ = hear(socket)
+    told = [result for result in results if result["is_final"]]
+    assert [result["speech_final"] for result in told] == [*[False] * (len(told) - 1), True]
+    assert len(told) > 1
+    assert utterances(results) == speech.words(data, 16000)
+    for result, following in pairwise(told):
+        assert following["start"] == pytest.approx(result["start"] + result["duration"], abs=0.002)
 
 
 def test_what_is_finalized_in_mid_utterance(digits: Speech):

@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from openai import AsyncOpenAI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection, AsyncRealtimeConnectionManager
 from openai.types.realtime import RealtimeServerEvent
 from pydantic import TypeAdapter
+from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import ClientConnection, connect
 
 from ..streams import plain
-from .speech import Speech, base64_pieces, messages
+from .speech import Speech, base64_pieces, messages, one_turn
 
 ITEM = "conversation.item.input_audio_transcription"
 COMPLETED = f"{ITEM}.completed"
@@ -92,18 +94,18 @@ def items(events: list[Any]) -> list[str]:
 
 
 async def test_turns_that_the_server_finds(speech: Speech):
-    await check_turns(speech, 16000)
+    await check_turns(speech, 16000, {"type": "server_vad"})
 
 
-async def test_another_rate(dialogue: Speech):
-    await check_turns(dialogue, 48000)
+async def test_turns_that_the_model_may_find(dialogue: Speech):
+    await check_turns(dialogue, 48000, {"type": "semantic_vad"})
 
 
-async def check_turns(speech: Speech, rate: int) -> None:
+async def check_turns(speech: Speech, rate: int, turn_detection: dict[str, Any]) -> None:
     data = speech.pcm(rate)
     expected = speech.words(data, rate)
     async with client(speech.daemon) as connection:
-        await connection.session.update(session=session(rate, {"type": "server_vad"}))
+        await connection.session.update(session=session(rate, turn_detection))
         for audio in base64_pieces(data):
             await connection.input_audio_buffer.append(audio=audio)
         events = await until(connection, COMPLETED, len(expected))
@@ -131,7 +133,7 @@ async def test_turns_that_the_client_commits(digits: Speech):
         await connection.input_audio_buffer.commit()
         await connection.input_audio_buffer.commit()
         events = await until(connection, COMPLETED, 2)
-    assert items(events) == [*digits.words(data, 16000, turns=False), ""]
+    assert items(events) == [*digits.words(data, 16000, endpointing=None), ""]
     kinds = [event.type for event in events]
     assert not [kind for kind in kinds if "speech" in kind]
     assert kinds.count("input_audio_buffer.cleared") == 1
@@ -151,13 +153,15 @@ def hear(socket: ClientConnection) -> dict[str, Any]:
     return event
 
 
-def test_the_older_form(digits: Speech):
-    data = digits.pcm(24000)
+@pytest.mark.parametrize("encoding", ["pcm16", "g711_ulaw"])
+def test_the_older_form(digits: Speech, encoding: str):
+    linear = encoding == "pcm16"
+    data, rate = (digits.pcm(24000), 24000) if linear else (digits.mulaw(), 8000)
     headers = {"OpenAI-Beta": "realtime=v1"}
     with connect(f"{digits.daemon}/v1/realtime?intent=transcription", additional_headers=headers) as socket:
         assert hear(socket)["type"] == "transcription_session.created"
         old = {
-            "input_audio_format": "pcm16",
+            "input_audio_format": encoding,
             "input_audio_transcription": {"model": "whisper-1", "prompt": "", "language": "en"},
             "turn_detection": {"type": "server_vad", "threshold": 0.5, "silence_duration_ms": 600},
             "input_audio_noise_reduction": None,
@@ -170,7 +174,7 @@ def test_the_older_form(digits: Speech):
             say(socket, type="input_audio_buffer.append", audio=audio)
         while (event := hear(socket))["type"] != COMPLETED:
             pass
-    assert [plain(event["transcript"])] == digits.words(data, 24000)
+    assert [plain(event["transcript"])] == digits.words(data, rate, "s16le" if linear else "mulaw")
 
 
 @pytest.mark.parametrize(
@@ -218,6 +222,21 @@ def test_what_cannot_be_is_an_error_that_names_it(small_daemon: str, message: di
         assert (error["type"], error["event_id"]) == ("invalid_request_error", "mine")
         say(socket, type="session.update", session={})
         assert hear(socket)["session"] == created["session"]
+
+
+def test_an_engine_that_fails_is_told(failing_daemon: str):
+    with connect(f"{failing_daemon}/v1/realtime") as socket:
+        for audio in base64_pieces(Speech(failing_daemon, one_turn()).pcm(24000)):
+            say(socket, type="input_audio_buffer.append", audio=audio)
+        events: list[dict[str, Any]] = []
+        with suppress(ConnectionClosedError):
+            while True:
+                events.append(hear(socket))
+    [error] = [event["error"] for event in events if event["type"] == "error"]
+    assert (error["type"], error["code"]) == ("server_error", "engine_failed")
+    [failed] = [event for event in events if event["type"] == f"{ITEM}.failed"]
+    assert failed["error"]["code"] == "engine_failed"
+    assert socket.close_code == 1011
 
 
 @settings(max_examples=25, deadline=None)
