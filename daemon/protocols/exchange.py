@@ -59,18 +59,12 @@ class Conversation(ABC):
 
     async def serve(self) -> None:
         """From the upgrade to the close frame. Raises ``Refused`` if there is no room for a session."""
-        server = self.hub.settings.server
         with self.hub.slot(self._client) as self._slot:
             if self._slot.refusal is not None:
                 raise self._slot.refusal
             try:
                 await self.greet()
-                await exchange(
-                    self._tell_all(),
-                    self._over(),
-                    self._take_all(),
-                    keep_alive(self.socket, server.ping_s, server.idle_s, self._received),
-                )
+                await exchange(self._tell_all(), self._over(), self._take_all(), self._watch())
             finally:
                 if self.session is not None and self._subscription is not None:
                     self.session.channel.unsubscribe(self._subscription)
@@ -127,6 +121,13 @@ class Conversation(ABC):
         await first_of(self._opened, self.hub.closing)
         if self.session is not None:
             await self.hub.ended(self.session)
+
+    async def _watch(self) -> None:
+        """Ends the session of a client that is gone without a word."""
+        server = self.hub.settings.server
+        await keep_alive(self.socket, server.ping_s, server.idle_s, self._received)
+        if self.session is not None:
+            self.session.finish("idle")
 
     def _received(self) -> int:
         return self.session.received_frames if self.session else 0

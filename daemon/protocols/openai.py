@@ -163,10 +163,8 @@ class RealtimeConversation(Conversation):
     async def _ask(self, request: CommitAudio | ClearAudio) -> None:
         """Whatever is asked is followed by a flush, whose answer says when it is done."""
         self._uncommitted_s = 0.0
-        if self.session is None:
-            await self._send(
-                {"type": "input_audio_buffer.cleared"}
-            )  # there is nothing that could be committed
+        if self.session is None:  # there is no audio, so it is no commit
+            await self._send({"type": "input_audio_buffer.cleared"})
             return
         self._asked.append(Asked(request))
         if isinstance(request, ClearAudio):
