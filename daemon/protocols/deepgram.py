@@ -33,6 +33,7 @@ from ..events import (
     Word,
 )
 from ..hub import Hub, Refused
+from ..session import Session
 from .deepgram_messages import (
     CloseStream,
     Configure,
@@ -51,6 +52,14 @@ SILENCE_S = 10.0
 """A client that sends neither audio nor ``KeepAlive`` for so long is gone."""
 SEGMENT_S = 3.0
 """Committed words are told once there are so many seconds of them."""
+CONTAINERS = {
+    b"\x1a\x45\xdf\xa3": "WebM",
+    b"OggS": "Ogg",
+    b"RIFF": "WAV",
+    b"fLaC": "FLAC",
+    b"ID3": "MP3",
+}
+"""How files begin that clients send without naming an encoding."""
 CHANNEL = [0, 1]
 OPENING_S = 0.1
 """How long it takes to hear that somebody speaks."""
@@ -137,10 +146,7 @@ class ListenConversation(Conversation):
         session = self.session
         assert session is not None
         if isinstance(message, bytes):
-            self._digest.update(message)
-            await session.feed(message)
-            if self._turn is None:
-                await self._tell_utterance_end(session.audio_s - OPENING_S)
+            await self._hear(session, message)
             return
         match parse(message):
             case Finalize() | ForceEndTurn():
@@ -153,6 +159,21 @@ class ListenConversation(Conversation):
                 self.hub.check(changed)
                 session.configure(changed)
                 await self._send({"type": "ConfigureSuccess", "request_id": self._id, "keyterms": keyterms})
+
+    async def _hear(self, session: Session, audio: bytes) -> None:
+        container = next((CONTAINERS[magic] for magic in CONTAINERS if audio.startswith(magic)), None)
+        if container and not session.received_frames and self._query.encoding is None:
+            unread = (
+                f"{container} is not decoded here: send its samples, and say their encoding and sample_rate"
+            )
+            await self._send(error_message("DATA-0000", unread))
+            session.finish()
+        elif not audio:
+            session.finish()
+        self._digest.update(audio)
+        await session.feed(audio)
+        if self._turn is None:
+            await self._tell_utterance_end(session.audio_s - OPENING_S)
 
     async def refuse(self, refused: Refused, message: str | bytes) -> None:
         await self._send(error_message("SchemaError", refused.message))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -224,6 +225,23 @@ def test_an_address_that_cannot_be_is_refused(small_daemon: str, path: str, name
         connect(small_daemon + path)
     assert refused.value.response.status_code == 400
     assert name in json.loads(refused.value.response.body or b"")["err_msg"]
+
+
+def test_a_file_is_refused_by_name(small_daemon: str):
+    with connect(f"{small_daemon}/v1/listen") as socket:
+        socket.send(b"\x1a\x45\xdf\xa3" + bytes(9600))
+        error, metadata = hear(socket)
+    assert "WebM" in error["description"]
+    assert (error["type"], metadata["type"]) == ("Error", "Metadata")
+
+
+def test_an_empty_frame_ends_the_audio(small_daemon: str):
+    with connect(f"{small_daemon}/v1/listen") as socket:
+        socket.send(bytes(3200))
+        socket.send(b"")
+        [metadata] = hear(socket)
+    assert metadata["duration"] == 0.1
+    assert metadata["sha256"] == sha256(bytes(3200)).hexdigest()
 
 
 def test_who_says_nothing_is_gone(small_daemon: str, monkeypatch: pytest.MonkeyPatch):
