@@ -20,7 +20,7 @@ from ..hub import Hub, Refused
 from ..utterance import Configuration
 from .endpoint import Admission, Endpoint, bearer
 from .exchange import Conversation, audio_format
-from .parsing import language_of, parsed, parsed_query
+from .parsing import Phrases, Text, language_of, parsed, parsed_query
 
 ENCODINGS = {"pcm_s16le": "s16le", "pcm_mulaw": "mulaw"}
 SHORTEST_SILENCE_MS = 100
@@ -45,7 +45,7 @@ class TurnsQuery(Struct):
     """A list in JSON."""
     keyterms_prompt: str | None = None
     """The same."""
-    prompt: str = ""
+    prompt: Text = ""
     max_turn_silence: int | None = None
     include_partial_turns: bool = True
 
@@ -89,8 +89,8 @@ class KeepAlive(Struct, tag="KeepAlive"):
 class UpdateConfiguration(Struct, tag="UpdateConfiguration"):
     """From the next turn on; what is None stays."""
 
-    keyterms_prompt: tuple[str, ...] | None = None
-    prompt: str | None = None
+    keyterms_prompt: Phrases | None = None
+    prompt: Text | None = None
 
 
 Message = Terminate | ForceEndpoint | KeepAlive | UpdateConfiguration
@@ -98,7 +98,7 @@ Message = Terminate | ForceEndpoint | KeepAlive | UpdateConfiguration
 TYPES = ", ".join(kind.__struct_config__.tag for kind in get_args(Message))
 
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
-_list_decoder: msgspec.json.Decoder[tuple[str, ...]] = msgspec.json.Decoder(tuple[str, ...])
+_list_decoder: msgspec.json.Decoder[Phrases] = msgspec.json.Decoder(Phrases)
 
 
 class AssemblyAI(Endpoint):

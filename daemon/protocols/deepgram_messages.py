@@ -13,7 +13,7 @@ from ..hub import Hub, Refused
 from ..utterance import Configuration
 from .endpoint import Admission, Endpoint, bearer, offered
 from .exchange import audio_format
-from .parsing import language_of, parsed, parsed_query
+from .parsing import Phrases, language_of, parsed, parsed_query
 
 ENCODINGS = {"linear16": "s16le", "linear32": "s32le", "mulaw": "mulaw", "alaw": "alaw"}
 SHORTEST_SILENCE_MS, LONGEST_SILENCE_MS = 100, 10000
@@ -34,7 +34,7 @@ class AudioQuery(Struct):
     encoding: str | None = None
     sample_rate: int | None = None
     channels: int | None = None
-    keyterm: tuple[str, ...] = ()
+    keyterm: Phrases = ()
 
     def audio(self, hub: Hub) -> AudioFormat:
         """How the audio is encoded; what is left out is as the settings say. Raises ``Refused``."""
@@ -60,7 +60,7 @@ class ListenQuery(AudioQuery):
     endpointing: int | bool | None = None
     utterance_end_ms: Annotated[int, Meta(ge=0)] | None = None
     vad_events: bool = False
-    keywords: tuple[str, ...] = ()
+    keywords: Phrases = ()
 
     @property
     def punctuated(self) -> bool:
@@ -136,7 +136,7 @@ class CloseStream(Struct, tag="CloseStream"):
 class Configure(Struct, tag="Configure"):
     """From the next utterance on other words are likely; None: the same ones."""
 
-    keyterms: tuple[str, ...] | None = None
+    keyterms: Phrases | None = None
 
 
 Message = KeepAlive | Finalize | ForceEndTurn | CloseStream | Configure

@@ -11,9 +11,7 @@ from ..hub import Refused
 from ..segmenter import Endpointing
 from ..settings import CHANNEL_NAME, Task
 from ..utterance import Configuration
-from .parsing import parsed
-
-Text = Annotated[str, Meta(max_length=2000)]
+from .parsing import Phrases, Text, parsed
 
 
 class AudioFields(Struct):
@@ -37,7 +35,7 @@ class Choices(Struct):
     language: str | UnsetType | None = UNSET
     task: Task | UnsetType = UNSET
     prompt: Text | UnsetType = UNSET
-    phrases: Annotated[tuple[Text, ...], Meta(max_length=100)] | UnsetType = UNSET
+    phrases: Phrases | UnsetType = UNSET
     words: bool | UnsetType = UNSET
     partials: bool | UnsetType = UNSET
     endpointing: EndpointingFields | UnsetType | None = UNSET

@@ -13,7 +13,7 @@ from ..hub import Hub, Refused
 from ..segmenter import Endpointing
 from ..utterance import Configuration
 from .exchange import audio_format
-from .parsing import language_of, parsed
+from .parsing import Phrases, Text, language_of, parsed
 
 DEFAULT_RATE = 24000
 G711_RATE = 8000
@@ -36,8 +36,8 @@ class Transcription(Struct):
 
     model: str | None = None
     language: str | UnsetType | None = UNSET
-    prompt: str | UnsetType | None = UNSET
-    keywords: tuple[str, ...] | UnsetType | None = UNSET
+    prompt: Text | UnsetType | None = UNSET
+    keywords: Phrases | UnsetType | None = UNSET
 
 
 class ServerVad(Struct, tag="server_vad"):

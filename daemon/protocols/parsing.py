@@ -2,14 +2,20 @@
 
 import re
 from collections.abc import Collection, Mapping
-from typing import TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
+from msgspec import Meta
 
 from ..hub import Refused
 
 T = TypeVar("T")
+
+Text = Annotated[str, Meta(max_length=2000)]
+"""A prompt, or a phrase."""
+Phrases = Annotated[tuple[Text, ...], Meta(max_length=100)]
+"""What is likely to be said."""
 
 _LONE_SURROGATE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 

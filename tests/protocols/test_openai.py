@@ -208,6 +208,10 @@ def test_what_holds_is_told(small_daemon: str, chosen: dict[str, Any] | None, to
         ({"type": "session.update", "session": {"input_audio_format": "mp3"}}, "format"),
         ({"type": "session.update", "session": session(1, None)}, "sample_rate"),
         ({"type": "session.update", "session": {"turn_detection": {"type": "none"}}}, "turn_detection"),
+        (
+            {"type": "session.update", "session": {"input_audio_transcription": {"keywords": ["a"] * 101}}},
+            "keywords",
+        ),
         ({"type": "input_audio_buffer.append", "audio": "?"}, "audio"),
         ({"type": "input_audio_buffer.append"}, "audio"),
         ({"type": "response.create"}, "type"),
