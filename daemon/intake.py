@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .audio.pcm import AudioFormat, PcmDecoder
-from .audio.resample import SAMPLE_RATE
+from .audio.resample import SAMPLE_RATE, ResumePoint
 from .events import EndReason, GapReason
 from .request_log import RequestLog
 from .requests import Clear, Configure, Finish, Flush, Missing, Request
@@ -37,6 +37,8 @@ class Intake:
         self._decoder = PcmDecoder(audio)
         self._buffer = int(buffer_s * SAMPLE_RATE)
         self._log = log
+        self._asked_again = False
+        """Whether the next audio has to be some that a killed daemon had."""
         self._requests: deque[Request] = deque()
         self._buffered = 0
         self._changed = asyncio.Event()
@@ -62,6 +64,7 @@ class Intake:
 
     async def feed(self, data: bytes) -> None:
         """Takes audio as declared, cut anywhere. Waits while too much audio is waiting."""
+        self._asked_again = False
         await self.push(self._decoder.feed(data))
 
     async def push(self, samples: NDArray[np.float32]) -> None:
@@ -80,6 +83,11 @@ class Intake:
         self._decoder.realign()
         return self.received_frames
 
+    def _go_on_at(self, point: ResumePoint) -> None:
+        """The audio goes on where another daemon was killed."""
+        self._decoder.go_on(point)
+        self._asked_again = True
+
     def flush(self, flush_id: str | int | None = None) -> None:
         """Ends the utterance; ``flushed`` is answered when its final was told."""
         self._request(self._decoder.flush())
@@ -91,7 +99,12 @@ class Intake:
         self._request(Clear())
 
     def gap(self, frames: int, reason: GapReason = "client") -> None:
-        """So many sample frames at the declared rate are missing; the audio clock goes on."""
+        """So many sample frames at the declared rate are missing; the audio clock goes on.
+
+        What its source has not any more when it comes back to another daemon was lost with the last one.
+        """
+        if self._asked_again:
+            reason = "restart"
         self._request(self._decoder.flush())
         self._request(Missing(self._decoder.skip(frames), reason))
 
@@ -111,7 +124,7 @@ class Intake:
         if self.later is not None:
             self.later.append(request)
         if self._log is not None:
-            self._log.add(request, self.received_frames)
+            self._log.add(request, self._decoder.resume_point)
         self._queue(request)
 
     def _queue(self, request: Request) -> None:

@@ -12,7 +12,7 @@ from statistics import fmean
 import numpy as np
 
 from . import events
-from .audio.resample import SAMPLE_RATE
+from .audio.resample import SAMPLE_RATE, ResumePoint
 from .publisher import Publisher
 from .request_log import Checkpoint, Entry, request_of
 from .requests import Configure, Missing, Request
@@ -34,9 +34,9 @@ class TakenUp:
     """Asked while it was being told again."""
 
     @property
-    def frames(self) -> int:
-        """Received at the declared rate, gaps included."""
-        return self.entries[-1].frames if self.entries else self.checkpoint.frames
+    def point(self) -> ResumePoint:
+        """Where its audio goes on."""
+        return self.entries[-1].point if self.entries else self.checkpoint.point
 
     @property
     def going_on(self) -> "GoingOn":

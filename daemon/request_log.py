@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .audio.pcm import AudioFormat
+from .audio.resample import ResumePoint
 from .journal import Journal
 from .requests import Clear, Configure, Finish, Flush, Missing, Request, Samples
 from .segmenter import SegmenterState
 from .utterance import Configuration
 
-FORMAT = 1
+FORMAT = 2
 """Raised when what a log holds, or what a session makes of it, changes."""
 MOST_BYTES = 64 << 20
 """A log that would grow beyond is given up: half an hour of speech without a pause, at 16 kHz and 16 bits."""
@@ -50,15 +51,15 @@ class Checkpoint(msgspec.Struct, frozen=True):
     detected_language: str | None
     utterances: int
     seq: int
-    frames: int
-    """Received at the declared rate before the first entry, gaps included."""
+    point: ResumePoint
+    """Where the audio goes on behind what the segmenter holds."""
     segmenter: SegmenterState
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """One request, and the frames that were received with it."""
+    """One request, and where the audio goes on behind it."""
 
-    frames: int
+    point: ResumePoint
     request: Samples | Configure | Flush | Clear | Missing | Finish
 
 
@@ -74,42 +75,42 @@ class RequestLog:
         self._whole = False
         """Whether all since the checkpoint is in the log."""
         self._samples: list[NDArray[np.float32]] = []
-        self._frames = 0
+        self._point = ResumePoint(0, 0)
 
     def restart(self, checkpoint: Checkpoint, pending: Iterable[Request]) -> None:
         """Forgets what came before ``checkpoint``; ``pending``: asked already, not worked through yet."""
-        frames = checkpoint.frames
+        point = checkpoint.point
         data = _record(checkpoint) + b"".join(
-            _record(Entry(frames, _kept(one))) for one in pending if _counts(one)
+            _record(Entry(point, _kept(one))) for one in pending if _counts(one)
         )
         self._samples.clear()
         self._size = len(data)
         self._whole = True
-        self._journal.write_log(self._name, None, data, self._then(frames))
+        self._journal.write_log(self._name, None, data, self._then(point))
 
-    def goes_on(self, frames: int, size: int) -> None:
+    def goes_on(self, point: ResumePoint, size: int) -> None:
         """The log of a session that was taken up again has so many bytes."""
-        self.kept_frames = self._frames = frames
+        self.kept_frames, self._point = point.frames, point
         self._size = size
         self._whole = True
 
-    def add(self, request: Request, frames: int) -> None:
-        """Keeps a request; ``frames`` were received with it, in all."""
-        self._frames = frames
+    def add(self, request: Request, point: ResumePoint) -> None:
+        """Keeps a request, behind which the audio goes on at ``point``."""
+        self._point = point
         if isinstance(request, np.ndarray):
             self._samples.append(request)
             if sum(map(len, self._samples)) >= AT_ONCE:
                 self.write()
         else:
             self.write()
-            self._append(Entry(frames, _kept(request)))
+            self._append(Entry(point, _kept(request)))
 
     def write(self) -> None:
         """Hands over the audio that waits for more."""
         if self._samples:
             samples = np.concatenate(self._samples)
             self._samples.clear()
-            self._append(Entry(self._frames, Samples.of(samples)))
+            self._append(Entry(self._point, Samples.of(samples)))
 
     def remove(self) -> None:
         """The session has ended."""
@@ -119,19 +120,19 @@ class RequestLog:
 
     def _append(self, entry: Entry) -> None:
         if not self._whole:
-            self.kept_frames = entry.frames  # nothing is promised, and the sender need not keep it for us
+            self.kept_frames = entry.point.frames  # nothing is promised: the sender need not keep it for us
             return
         data = _record(entry)
         if self._size + len(data) > MOST_BYTES:
             self.remove()
-            self.kept_frames = entry.frames
+            self.kept_frames = entry.point.frames
             return
-        self._journal.write_log(self._name, self._size, data, self._then(entry.frames))
+        self._journal.write_log(self._name, self._size, data, self._then(entry.point))
         self._size += len(data)
 
-    def _then(self, frames: int) -> Callable[[], None]:
+    def _then(self, point: ResumePoint) -> Callable[[], None]:
         def kept() -> None:
-            self.kept_frames = max(self.kept_frames, frames)
+            self.kept_frames = max(self.kept_frames, point.frames)
 
         return kept
 

@@ -82,6 +82,8 @@ class Session(Intake):
         self.end_reason: events.EndReason | None = None
         self.token: bytes | None = None
         """Digest of the token that its sender comes back with; None: it cannot."""
+        self.claimed = False
+        """Whether its sender is known to have the token."""
         self._lane = lane
         self._model = model
         self._active = configuration
@@ -104,18 +106,19 @@ class Session(Intake):
     def _take_up(self, taken: TakenUp) -> None:
         checkpoint = taken.checkpoint
         self.token, self.started_at = checkpoint.token, checkpoint.started_at
+        self.claimed = True
         self.configuration = last_configuration(taken.requests, checkpoint.configuration)
         self._active = checkpoint.configuration
         self._detected_language = checkpoint.detected_language
         self._segmenter = self._restored(self._active.endpointing, state=checkpoint.segmenter)
         self._publisher.repeat(checkpoint.seq, taken.told)
         self._utterances = checkpoint.utterances
-        self._decoder.received_frames = taken.frames
+        self._go_on_at(taken.point)
         for request in taken.requests:
             self._queue(request)
         self.later = taken.later
         if self._log is not None:
-            self._log.goes_on(taken.frames, taken.log_bytes)
+            self._log.goes_on(taken.point, taken.log_bytes)
 
     @property
     def audio_s(self) -> float:
@@ -132,10 +135,10 @@ class Session(Intake):
         """The ids of the last flushes that were answered."""
         return tuple(self._flushes)
 
-    def issue_token(self) -> str:
-        """The token that its sender comes back with. Call it before ``run``."""
-        token = secrets.token_urlsafe(24)
-        self.token = digest(token)
+    def issue_token(self, chosen: str | None = None) -> str:
+        """The token that its sender comes back with, which it may have ``chosen``. Call it before ``run``."""
+        token = chosen or secrets.token_urlsafe(24)
+        self.token, self.claimed = digest(token), chosen is not None
         return token
 
     def attach_sender(self, subscription: Subscription | None = None) -> Subscription:
@@ -239,7 +242,7 @@ class Session(Intake):
             detected_language=self._detected_language,
             utterances=self._utterances,
             seq=self._publisher.seq,
-            frames=self.received_frames,
+            point=self._decoder.resume_point,
             segmenter=state,
         )
         self._log.restart(checkpoint, [self._unsegmented, *self._requests])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from stenod.audio.pcm import AudioFormat
+from stenod.audio.resample import ResumePoint
 from stenod.request_log import FORMAT, Checkpoint, Entry, _record, read_log, request_of
 from stenod.requests import Clear, Configure, Finish, Flush, Missing, Samples
 from stenod.segmenter import Endpointing, SegmenterState
@@ -25,18 +26,18 @@ CHECKPOINT = Checkpoint(
     detected_language=None,
     utterances=3,
     seq=12,
-    frames=4800,
+    point=ResumePoint(4800, 256),
     segmenter=SegmenterState.at(1600),
 )
 ENTRIES = [
-    Entry(4810, Samples.of(np.array([0.5, -1.0, 32767 / 32768], np.float32))),
-    Entry(4820, Samples.of(np.array([0.1, 1.5], np.float32))),
-    Entry(4820, Configure(CONFIGURATION)),
-    Entry(4820, Flush("end")),
-    Entry(4820, Flush(None)),
-    Entry(4820, Clear()),
-    Entry(4900, Missing(27, "client")),
-    Entry(4900, Finish("finished")),
+    Entry(ResumePoint(4810, 256), Samples.of(np.array([0.5, -1.0, 32767 / 32768], np.float32))),
+    Entry(ResumePoint(4820, 256), Samples.of(np.array([0.1, 1.5], np.float32))),
+    Entry(ResumePoint(4820, 256), Configure(CONFIGURATION)),
+    Entry(ResumePoint(4820, 0), Flush("end")),
+    Entry(ResumePoint(4820, 0), Flush(None)),
+    Entry(ResumePoint(4820, 0), Clear()),
+    Entry(ResumePoint(4900, 0), Missing(27, "client")),
+    Entry(ResumePoint(4900, 0), Finish("finished")),
 ]
 WHOLE = b"".join(map(_record, [CHECKPOINT, *ENTRIES]))
 ENDS = np.cumsum([len(_record(one)) for one in [CHECKPOINT, *ENTRIES]]).tolist()
@@ -57,7 +58,7 @@ def test_audio_is_kept_exactly(samples: list[float], encoding: str):
     audio = np.array(samples, np.float32)
     kept = Samples.of(audio)
     assert kept.encoding == encoding
-    np.testing.assert_array_equal(request_of(Entry(1, kept)), audio)
+    np.testing.assert_array_equal(request_of(Entry(ResumePoint(1, 0), kept)), audio)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -12,17 +12,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soxr
 from stenod import settings
 from stenod.audio.pcm import AudioFormat
 from stenod.engine import Engine
-from stenod.events import Commit, Ended, Event, Final, Numbered, decode
+from stenod.events import Commit, Ended, Event, Final, Gap, Numbered, decode
 from stenod.hub import Hub
 from stenod.journal import Journal, Reader
 from stenod.journal.logs import Logs
 from stenod.restart import take_up_sessions
 from stenod.session import Session
 
-from .streams import SILENCE, clip, committed, events_until, finals, hub_on, numbered, pcm
+from .streams import SAID, SILENCE, clip, committed, events_until, finals, hub_on, numbered, pcm, plain
 from .test_session import assert_in_order
 
 MOMENTS = (1, 3, 4, 7, 9)
@@ -59,33 +60,36 @@ class Killed:
     undisturbed: list[Numbered]
 
 
+async def speak(
+    engine: Engine, folder: Path, moments: Sequence[int], data: bytes, audio: AudioFormat
+) -> dict[int, Killed]:
+    """One session, and its disk after so many numbered events."""
+    told: list[Numbered] = []
+    killed = {events: Killed(folder.with_name(f"copy-{events}"), [], told) for events in moments}
+    async with daemon_on(engine, folder) as hub:
+        session = await hub.open(audio, replace(hub.defaults, language="en"), "room")
+        session.issue_token()
+        sender = session.attach_sender()
+        hub.start(session)
+        feeding = asyncio.create_task(feed(session, data))
+        async for publication in sender:
+            if isinstance(publication.event, Numbered):
+                told.append(publication.event)
+                if len(told) in killed:
+                    await settled(hub, session)
+                    killed[len(told)].before = list(told)
+                    shutil.copytree(folder, killed[len(told)].folder)
+            if isinstance(publication.event, Ended):
+                break
+        await feeding
+    return killed
+
+
 @pytest.fixture(scope="module")
 def all_killed(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[int, Killed]:
     """One session, and its disk after so many numbered events."""
-
-    async def speak() -> dict[int, Killed]:
-        folder = tmp_path_factory.mktemp("journal")
-        told: list[Numbered] = []
-        killed = {events: Killed(folder.with_name(f"copy-{events}"), [], told) for events in MOMENTS}
-        async with daemon_on(engine, folder) as hub:
-            session = await hub.open(AudioFormat(), replace(hub.defaults, language="en"), "room")
-            session.issue_token()
-            sender = session.attach_sender()
-            hub.start(session)
-            feeding = asyncio.create_task(feed(session, pcm(SPEECH)))
-            async for publication in sender:
-                if isinstance(publication.event, Numbered):
-                    told.append(publication.event)
-                    if len(told) in killed:
-                        await settled(hub, session)
-                        killed[len(told)].before = list(told)
-                        shutil.copytree(folder, killed[len(told)].folder)
-                if isinstance(publication.event, Ended):
-                    break
-            await feeding
-        return killed
-
-    return asyncio.run(speak())
+    folder = tmp_path_factory.mktemp("journal")
+    return asyncio.run(speak(engine, folder, MOMENTS, pcm(SPEECH), AudioFormat()))
 
 
 @pytest.fixture
@@ -137,6 +141,37 @@ async def test_what_is_told_is_as_if_nothing_had_happened(engine: Engine, killed
     # Nobody was told anything twice: what came after is what was not told before.
     assert later == disk[-len(later) :]
     assert later[0].seq > killed.before[-1].seq
+
+
+async def test_audio_at_another_rate_goes_on_to_the_sample(engine: Engine, tmp_path: Path):
+    """What the resampler held back when the daemon was killed is asked for again, and nothing else."""
+    rate = 44100
+    data = pcm(soxr.resample(clip(), 16000, rate))
+    for one in (await speak(engine, tmp_path / "journal", (2, 3), data, AudioFormat("s16le", rate))).values():
+        async with daemon_on(engine, one.folder) as hub:
+            [session] = hub.sessions.values()
+            await feed(session, data, 2 * session.realign(), step=4410)
+            await hub.ended(session)
+        assert without_confidence(kept(one.folder, session.id)) == without_confidence(one.undisturbed)
+        assert plain(finals(one.undisturbed)[0].text) == SAID
+
+
+@after(4)
+async def test_audio_that_was_lost_with_the_daemon_is_a_gap(engine: Engine, killed: Killed):
+    """Its sender does not have it any more."""
+    async with daemon_on(engine, killed.folder) as hub:
+        [session] = hub.sessions.values()
+        lost_from = session.realign()
+        session.gap(8000)
+        await session.feed(bytes(3200))
+        session.gap(16000)
+        session.finish()
+        await hub.ended(session)
+    gaps = [event for event in kept(killed.folder, session.id) if isinstance(event, Gap)]
+    assert [(gap.start, gap.end, gap.reason) for gap in gaps] == [
+        (lost_from / 16000, lost_from / 16000 + 0.5, "restart"),
+        (lost_from / 16000 + 0.6, lost_from / 16000 + 1.6, "client"),
+    ]
 
 
 @after(4)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .resample import SAMPLE_RATE, MonoResampler, finite
+from .resample import SAMPLE_RATE, MonoResampler, ResumePoint, finite
 
 LOWEST_RATE, HIGHEST_RATE = 8000, 192000
 MOST_CHANNELS = 8
@@ -123,10 +123,22 @@ class PcmDecoder:
 
     def __init__(self, audio_format: AudioFormat) -> None:
         self.format = audio_format
-        self.received_frames = 0
-        """Sample frames received at the declared rate, skipped ones included."""
         self._carried = b""
         self._resampler = MonoResampler(audio_format.sample_rate)
+
+    @property
+    def received_frames(self) -> int:
+        """Sample frames received at the declared rate, skipped ones included."""
+        return self._resampler.received
+
+    @property
+    def resume_point(self) -> ResumePoint:
+        """Where another decoder goes on as this one would."""
+        return self._resampler.resume_point
+
+    def go_on(self, point: ResumePoint) -> None:
+        """Goes on for another decoder. Call it before anything else."""
+        self._resampler.go_on(point)
 
     def feed(self, data: bytes) -> NDArray[np.float32]:
         """Returns the samples [n] that ``data`` completes; a frame cut at its end waits for the next call."""
@@ -134,9 +146,7 @@ class PcmDecoder:
         whole = len(data) - len(data) % self.format.frame_bytes
         self._carried = data[whole:]
         _, decode = _DECODERS[self.format.encoding]
-        frames = decode(data[:whole]).reshape(-1, self.format.channels)
-        self.received_frames += len(frames)
-        return self._resampler.feed(frames)
+        return self._resampler.feed(decode(data[:whole]).reshape(-1, self.format.channels))
 
     def realign(self) -> None:
         """Forgets a frame that was cut: what follows begins with a whole one."""
@@ -151,9 +161,4 @@ class PcmDecoder:
 
         Call ``flush`` first: what came before the hole belongs before it.
         """
-        before = self._samples_due()
-        self.received_frames += frames
-        return self._samples_due() - before
-
-    def _samples_due(self) -> int:
-        return round(self.received_frames * SAMPLE_RATE / self.format.sample_rate)
+        return self._resampler.skip(frames)

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import soundfile
+import soxr
 from hypothesis import given
 from hypothesis import strategies as st
 from stenod.audio.pcm import AudioFormat, PcmDecoder, UnsupportedAudio
@@ -67,6 +68,43 @@ def test_length_and_count_follow_the_declared_rate(audio_format: AudioFormat, fr
     samples = np.concatenate([decoder.feed(data), decoder.flush()])
     assert decoder.received_frames == frames
     assert abs(len(samples) - frames * 16000 / audio_format.sample_rate) <= 1
+
+
+@pytest.mark.parametrize("rate", [8000, 11025, 22050, 24000, 44100, 47999, 48000, 192000])
+def test_pieces_are_resampled_as_soxr_resamples_the_whole(rate: int) -> None:
+    noise = np.random.default_rng(rate).uniform(-0.5, 0.5, 3 * rate).astype("<f4")
+    samples = decode(AudioFormat("f32le", rate), [piece.tobytes() for piece in np.array_split(noise, 7)])
+    np.testing.assert_allclose(samples, soxr.resample(noise, rate, 16000), atol=1e-6)
+
+
+@given(formats, st.integers(0, 60000), st.integers(0, 60000), st.booleans())
+def test_another_decoder_goes_on_as_the_first_would(
+    audio_format: AudioFormat, size: int, cut: int, flushed: bool
+) -> None:
+    """What a killed daemon had, the next one need not get again, but for some of the newest frames."""
+    data = np.random.default_rng(size).bytes(size)
+    whole, first, other = (PcmDecoder(audio_format) for _ in range(3))
+    start = [first.feed(data[:cut])] + ([first.flush()] if flushed else [])
+    other.go_on(first.resume_point)
+    rest = data[audio_format.frame_bytes * other.received_frames :]
+    undisturbed = [whole.feed(data[:cut])] + ([whole.flush()] if flushed else [])
+    undisturbed += [whole.feed(data[cut:]), whole.flush()]
+    np.testing.assert_array_equal(
+        np.concatenate([*start, other.feed(rest), other.flush()]), np.concatenate(undisturbed)
+    )
+    assert other.received_frames == whole.received_frames
+
+
+@given(formats, st.integers(0, 20000), st.integers(1, 20000))
+def test_frames_that_cannot_be_given_again_are_a_gap_of_the_right_length(
+    audio_format: AudioFormat, frames: int, lost: int
+) -> None:
+    decoder, other = PcmDecoder(audio_format), PcmDecoder(audio_format)
+    samples = len(decoder.feed(bytes(frames * audio_format.frame_bytes)))
+    other.go_on(decoder.resume_point)
+    samples += len(other.flush()) + other.skip(lost)
+    samples += len(other.feed(bytes(20000 * audio_format.frame_bytes))) + len(other.flush())
+    assert abs(samples - other.received_frames * 16000 / audio_format.sample_rate) <= 0.5
 
 
 @pytest.mark.parametrize("rate", [8000, 11025, 44100, 48000, 96000, 192000])
