@@ -16,6 +16,7 @@ over lost connections and restarts of the daemon.
 import asyncio
 import json
 import logging
+import secrets
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -59,6 +60,8 @@ class Sender:
         self._headers = headers
         self._start = start
         self._outbox = outbox
+        self._asked = False
+        """Whether the daemon may have the session already, though it has not said so."""
         self._started: events.Started | None = None
         self._last_seq = 0
         self._flushes: dict[str, str | int | None] = {}
@@ -147,14 +150,12 @@ class Sender:
 
     async def _talk(self, socket: ClientConnection, backoff: Backoff) -> bool:
         """One connection; True if the session is over."""
-        if self._started is None:
-            self._outbox.rewind(0)
-            await socket.send(json.dumps(self._start))
-            pumping = asyncio.create_task(self._pump(socket))
-        else:
+        if self._started is not None:
             await self._resume(socket, self._started)
             backoff.connected()
-            pumping = asyncio.create_task(self._pump(socket))
+        elif await self._open(socket):
+            return True
+        pumping = asyncio.create_task(self._pump(socket))
         try:
             async for message in socket:
                 event = events.decode(message)
@@ -167,6 +168,18 @@ class Sender:
         finally:
             pumping.cancel()
             await asyncio.wait({pumping})
+
+    async def _open(self, socket: ClientConnection) -> bool:
+        """Asks for the session, which may be open since an earlier connection; True: it was refused."""
+        await socket.send(json.dumps(self._start))
+        if not self._asked:
+            self._asked = True
+            return False
+        event = events.decode(await socket.recv())
+        if isinstance(event, events.Started):
+            self._outbox.rewind(event.received_samples)
+        self._take(event)
+        return self._refused
 
     async def _resume(self, socket: ClientConnection, started: events.Started) -> None:
         message = {"session": started.session, "token": started.token, "last_seq": self._last_seq}
@@ -251,7 +264,8 @@ async def send(
     outbox = Outbox(frame_bytes, round(buffer_s * sample_rate * frame_bytes))
     headers = _authorization(token)
     socket = await _connect(f"{url}/v1/stream", headers)
-    sender = Sender(url, headers, {"type": "start", "audio": audio, **start}, outbox, come_back_for_s)
+    asked = {"type": "start", "audio": audio, "token": secrets.token_urlsafe(24), **start}
+    sender = Sender(url, headers, asked, outbox, come_back_for_s)
     running = asyncio.create_task(sender.run(socket))
     try:
         yield sender

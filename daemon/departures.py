@@ -37,6 +37,10 @@ class Departures:
         """How many sessions wait for their sender, or for it to fetch its last events."""
         return len(self._away) + len(self._ended)
 
+    def find_by(self, token: str) -> Session | None:
+        """The session of a token that has ended lately."""
+        return next((one for one, _ in self._ended.values() if may_resume(one.token, token)), None)
+
     def find(self, session: str, token: str) -> Session | None:
         """The session that has ended lately, if the token is its own."""
         found = self._ended.get(session)
@@ -47,6 +51,10 @@ class Departures:
         self._holders[session.id] = holder
         if (timer := self._away.pop(session.id, None)) is not None:
             timer.cancel()
+
+    def is_ghost(self, session: Session) -> bool:
+        """Whether its sender was lost before it can have known how to come back."""
+        return session.id in self._away and not session.claimed
 
     async def evict(self, session: Session) -> None:
         """The connection that holds the session gives it up."""

@@ -19,7 +19,7 @@ from .publication import Publication
 from .recovery import TakenUp
 from .scheduler import Scheduler
 from .segmenter import Endpointing
-from .session import Session
+from .session import Session, digest
 from .settings import Settings
 from .utterance import Configuration
 
@@ -179,11 +179,13 @@ class Hub:
         """A session that is yet to be started. With ``take_over`` it ends the channel's present source."""
         self.check(configuration)
         place = self.channel(channel)
-        while place.source is not None:
-            if not take_over:
+        while (source := place.source) is not None:
+            if self.departures.is_ghost(source):
+                source.clear()  # its sender says it all again
+            elif not (take_over or source.finishing):
                 raise Refused("channel_busy", f"channel {channel} has a source already", "channel")
-            place.source.finish("expired")
-            await self.ended(place.source)
+            source.finish("expired")
+            await self.ended(source)
         return self._session(place, audio, configuration, None)
 
     def take_up(self, taken: TakenUp) -> Session:
@@ -236,8 +238,23 @@ class Hub:
             "session",
         )
 
+    async def opened_with(self, token: str) -> str | None:
+        """The session that was opened with that token of its sender's choice; None: none was."""
+        for session in self.sessions.values():
+            if may_resume(session.token, token):
+                return session.id
+        if (ended := self.departures.find_by(token)) is not None:
+            return ended.id
+        if self.journal is None:
+            return None
+        try:
+            return await self.journal.read(lambda reader: reader.session_of(digest(token)))
+        except JournalError as error:
+            logger.error("%s", error)
+            return None
+
     async def _ended_before(self, wanted: str, token: str, last_seq: int) -> int | None:
-        """Frames received by a session that ended lately, before the daemon was started; None: none did."""
+        """Frames received by a session that ended before the daemon was started; None: none did."""
         if self.journal is None:
             return None
         try:
@@ -247,9 +264,7 @@ class Hub:
             return None
         if kept is None or kept.ended_at is None or kept.last_seq is None or last_seq > kept.last_seq:
             return None
-        if not may_resume(kept.token, token) or time.time() - kept.ended_at > self.departures.resume_for_s:
-            return None
-        return kept.frames or 0
+        return kept.frames or 0 if may_resume(kept.token, token) else None
 
     def start(self, session: Session, slot: "Slot | None" = None) -> None:
         """Lets an opened session run; it takes the ``slot``'s place."""

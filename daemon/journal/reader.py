@@ -134,6 +134,13 @@ class Reader:
         ).fetchone()
         return None if row is None else ResumableRow(*row)
 
+    def session_of(self, token: bytes) -> str | None:
+        """The last session that is resumed with a token of that digest."""
+        row = self._database.execute(
+            "SELECT id FROM sessions WHERE token = ? ORDER BY key DESC LIMIT 1", (token,)
+        ).fetchone()
+        return None if row is None else str(row[0])
+
     def session_events(self, session: str, seq: int, limit: int = -1) -> list[bytes]:
         """The JSON of a session's numbered events after one of them, in order."""
         rows = self._database.execute(

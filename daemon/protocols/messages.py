@@ -48,6 +48,8 @@ class Start(Choices, tag="start"):
     model: str | None = None
     channel: Annotated[str, Meta(pattern=CHANNEL_NAME)] | None = None
     take_over: bool = False
+    token: Annotated[str, Meta(min_length=16, max_length=200)] | None = None
+    """Another ``start`` with it comes back to the same session."""
     lookahead_ms: Annotated[int, Meta(ge=0, le=10000)] | None = None
 
 

@@ -6,8 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, structs
 from websockets.asyncio.server import ServerConnection
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
@@ -21,6 +20,7 @@ from ..journal import JournalError
 from ..publication import Publication
 from ..rate import Rate
 from ..replay import follow, of_session
+from ..segmenter import Endpointing
 from ..session import Session
 from .endpoint import Admission, Endpoint, bearer, offered, require
 from .exchange import SLOW_CLOSE, cancel, close_code, exchange, ignore_messages, keep_alive
@@ -101,6 +101,7 @@ class StreamConnection:
         self._grant = grant
         self._rate = Rate(hub.settings.limits.messages_per_s)
         self._session: Session | None = None
+        self._came_back = False
         self._evicted = asyncio.Event()
         self._gone = asyncio.Event()
 
@@ -192,6 +193,8 @@ class StreamConnection:
         return None
 
     async def _start(self, slot: Slot, start: Start, first: str | bytes = b"") -> Opened:
+        if start.token is not None and (opened := await self._hub.opened_with(start.token)) is not None:
+            return await self._resume(Resume(opened, 0, start.token), self._started(opened, start.token))
         if slot.refusal is not None:
             raise slot.refusal
         if not self._grant.allows("send", start.channel):
@@ -200,7 +203,7 @@ class StreamConnection:
         if start.model not in (None, loaded):
             raise Refused("unknown_model", f"model {start.model!r} is not loaded; {loaded} is", "model")
         usual = self._hub.settings.audio
-        given = msgspec.structs.asdict(start.audio)
+        given = structs.asdict(start.audio)
         chosen = {name: value for name, value in given.items() if value is not UNSET}
         try:
             audio = AudioFormat(**usual.model_dump() | chosen)
@@ -210,18 +213,25 @@ class StreamConnection:
         configuration = replace(configured(defaults, defaults, start), lookahead_ms=start.lookahead_ms)
         session = await self._hub.open(audio, configuration, start.channel, start.take_over)
         self._hold(session)
-        limits, cut = self._hub.settings.limits, session.configuration.endpointing
-        told = Limits(limits.frame_bytes, limits.buffer_s, cut.max_utterance_s if cut else None)
         sender = session.attach_sender()
-        session.answer(Started(session.id, session.issue_token(), self._hub.departures.resume_for_s, told))
+        session.answer(self._started(session.id, session.issue_token(start.token), configuration.endpointing))
         return Opened(session.id, session, aiter(sender), first)
 
-    async def _resume(self, resume: Resume) -> Opened:
+    def _started(self, session: str, token: str, cut: Endpointing | None = None) -> Started:
+        limits = self._hub.settings.limits
+        told = Limits(limits.frame_bytes, limits.buffer_s, cut.max_utterance_s if cut else None)
+        return Started(session, token, self._hub.departures.resume_for_s, told)
+
+    async def _resume(self, resume: Resume, started: Started | None = None) -> Opened:
+        """``started``: the answer to a sender that has asked for a session again which is open already."""
         resumption = await self._hub.resume(resume.session, resume.token, resume.last_seq)
+        self._came_back = True
         session = resumption.session
         if session is not None:
             self._hold(session)
-        for answer in (Resumed(resumption.frames), *map(Flushed, resumption.flushes)):
+        frames = resumption.frames
+        back = Resumed(frames) if started is None else structs.replace(started, received_samples=frames)
+        for answer in (back, *map(Flushed, resumption.flushes)):
             await self._socket.send(encode(answer), text=True)
         told = follow(
             resumption.channel,
@@ -280,6 +290,9 @@ class StreamConnection:
                 async for publication in events:
                     await self._socket.send(publication.json, text=True)
                     match publication.event:
+                        case Started():
+                            pong = asyncio.ensure_future(await self._socket.ping())
+                            pong.add_done_callback(self._claim)
                         case Ended(session=ended, reason=reason) if ended == opened.id:
                             return reason
                         case Dropped():
@@ -289,6 +302,11 @@ class StreamConnection:
         except JournalError as error:
             logger.error("session %s: %s", opened.id, error)
         return None
+
+    def _claim(self, pong: asyncio.Future[float]) -> None:
+        """What came before the ping has arrived, the session's token among it."""
+        if self._session is not None and not pong.cancelled() and pong.exception() is None:
+            self._session.claimed = True
 
     async def _receive(self, session: Session, first: str | bytes) -> None:
         """Takes what the client sends, until the connection is lost or closed."""
@@ -319,6 +337,8 @@ class StreamConnection:
     def _answer(self, session: Session, text: str) -> None:
         try:
             message = parse(text)
+            if session.finishing and self._came_back:
+                return  # its sender says again what it cannot know to have arrived
             if session.finishing:
                 raise Refused("bad_message", "nothing may follow `finish`")
             self._obey(session, message)

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 from stenod.clients import Sender, blocking, follow, send
-from stenod.events import Ended, Event, Flushed, Numbered, Started
+from stenod.events import Ended, Error, Event, Flushed, Numbered, Started
 
 from ..streams import clip, committed, finals, numbered, pcm, told
 from .proxy import proxy
@@ -40,6 +40,7 @@ def assert_undisturbed(events: Sequence[Event], undisturbed: Sequence[Event]) ->
     assert [event.seq for event in numbered(events)] == list(range(1, len(numbered(events)) + 1))
     assert told(events) == told(undisturbed)
     assert isinstance(events[-1], Ended)
+    assert not [event for event in events if isinstance(event, Error)]
 
 
 async def test_a_sender_on_a_bad_network(daemon: str, undisturbed: list[Event], seed: int):

@@ -11,6 +11,7 @@ import pytest
 from stenod.events import (
     Ack,
     AnyEvent,
+    Discarded,
     Ended,
     Error,
     Final,
@@ -26,7 +27,7 @@ from stenod.events import (
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from ..streams import SAID, clip, finals, pcm, plain
+from ..streams import SAID, clip, finals, numbered, pcm, plain
 from .test_native import errors, own_daemon, rest, say, until
 
 START = {"type": "start", "language": "en"}
@@ -200,6 +201,43 @@ async def test_a_source_that_is_away_holds_its_channel_unless_another_takes_over
             assert ended.reason == "expired"
         await say(third, {"type": "finish"})
         await rest(third)
+
+
+async def test_a_sender_that_lost_its_connection_before_started_came_finds_its_session(daemon: str):
+    room, token = uuid4().hex, uuid4().hex
+    async with connect(f"{daemon}/v1/stream") as first:
+        await say(first, START | {"channel": room, "token": token}, pcm(clip())[:32000])
+        told = await until(first, SpeechStarted)  # the daemon has it; its sender does not know
+        await lose(first)
+    async with connect(f"{daemon}/v1/stream") as second:
+        await say(second, START | {"channel": room, "token": token})
+        again = decode(await second.recv())
+        assert isinstance(again, Started)
+        assert again.token == token
+        assert again.received_samples == 16000
+        await say(second, pcm(clip())[2 * again.received_samples :], {"type": "finish"})
+        events = await rest(second)
+    assert events[: len(numbered(told))] == numbered(told)
+    assert plain(finals(events)[0].text) == SAID
+    assert sequence(events) == list(range(1, len(sequence(events)) + 1))
+
+
+async def test_a_source_that_was_lost_before_started_came_does_not_hold_its_channel(daemon: str):
+    """Nobody knows how to come back to it: what it was told of its utterance is withdrawn."""
+    room = uuid4().hex
+    async with connect(f"{daemon}/v1/channels/{room}") as reader:
+        async with connect(f"{daemon}/v1/stream") as first:
+            first.transport.pause_reading()  # so it does not answer a ping either
+            await say(first, START | {"channel": room}, pcm(clip())[:32000])
+            told = await until(reader, SpeechStarted)
+            await lose(first)
+        async with connect(f"{daemon}/v1/stream") as second:
+            _, events = await start(second, channel=room)
+            await say(second, {"type": "finish"})
+            events += await rest(second)
+        told += await until(reader, Ended)
+        assert [event.reason for event in told if isinstance(event, Discarded)] == ["client"]
+        assert isinstance(events[-1], Ended)
 
 
 async def test_a_full_daemon_lets_those_in_who_come_back(model_path: Path):
