@@ -140,6 +140,7 @@ def test_a_malformed_cursor_is_refused(text: str):
 
 
 async def test_partials_coalesce_to_the_newest(channel: Channel):
+    """field-failures: of one who does not read, partials are coalesced."""
     subscription = channel.attach()
     for rev in range(1, 100):
         channel.publish(Publication(partial(0, rev)))
@@ -154,6 +155,7 @@ async def test_a_partial_older_than_a_commit_is_not_sent_after_it(channel: Chann
 
 
 async def test_a_slow_subscriber_is_dropped_with_the_reason_and_nobody_else_notices(channel: Channel):
+    """field-failures: a subscriber that stops reading costs bounded memory, and is closed with the reason."""
     slow, quick = channel.attach(), channel.attach()
     received = []
     for seq in range(1, 20):

@@ -17,6 +17,7 @@ async def test_a_probe_is_a_real_inference(engine: Engine):
 
 
 async def test_work_runs_on_the_inference_thread_and_the_loop_goes_on(engine: Engine):
+    """field-failures: Python threads tick while native code runs."""
     release = threading.Event()
     work = asyncio.wrap_future(
         engine.threads[0].submit(lambda worker: release.wait() and threading.current_thread())
@@ -28,6 +29,8 @@ async def test_work_runs_on_the_inference_thread_and_the_loop_goes_on(engine: En
 
 
 async def test_after_a_backend_error_the_next_work_gets_a_new_worker(engine: Engine):
+    """field-failures: the engine recovers from a failure."""
+
     def fail(worker: Worker) -> None:
         workers.append(worker)
         raise BackendError("made up")
@@ -44,6 +47,7 @@ async def test_after_a_backend_error_the_next_work_gets_a_new_worker(engine: Eng
 
 
 def test_a_broken_model_file_names_file_fault_and_remedy_once(tmp_path: Path):
+    """field-failures: a bad model file is refused before use, naming it, what is wrong and what to do."""
     model = tmp_path / "broken.gguf"
     model.write_bytes(b"GGUF\3\0\0\0" + bytes(100))
     with pytest.raises(ModelError, match=r"broken\.gguf: [^/;]*; fetch or convert it again$"):

@@ -15,11 +15,13 @@ from .streams import events_until, open_session
 
 
 async def test_ready_after_an_inference_while_there_is_room(hub: Hub):
+    """field-failures: "ready" means that inference worked lately, not that the port answers."""
     assert await hub.ready()
     assert hub.engine.succeeded_at is not None
 
 
 async def test_a_full_daemon_refuses_and_is_not_ready(hub: Hub):
+    """field-failures: over the limit: a clear refusal with the reason."""
     hub.settings = load({"limits": {"sessions": 1}})
     with hub.slot():
         assert not await hub.ready()
@@ -94,6 +96,7 @@ async def test_only_channels_that_nobody_uses_make_room(hub: Hub):
 
 
 async def test_overload_is_told_to_every_session(hub: Hub):
+    """field-failures: a machine that is too slow says so."""
     senders = [(await open_session(hub))[1] for _ in range(2)]
     hub.scheduler.on_overload(Overload(1.5, "fewer_partials"))
     for sender in senders:

@@ -4,6 +4,7 @@ from stenod.overload import CALM_S, LADDER, Ladder
 
 
 def test_partials_go_first_then_the_grid_then_new_sessions():
+    """field-failures: degrades in a bounded way: fewer partials first, finals never dropped."""
     assert [rung.grid for rung in LADDER] == sorted(rung.grid for rung in LADDER)
     first = LADDER[1]
     assert (first.partials, first.grid, first.refusing) == ("newest", 1, False)

@@ -278,6 +278,7 @@ def test_a_long_gap_ends_the_utterance_and_the_clock_goes_on(endpointing: Endpoi
 
 
 def test_a_deaf_detector_is_reset_and_counted() -> None:
+    """field-failures: a VAD that stops firing while sound goes on is reset and counted."""
     time = np.arange(25 * SECOND) / SECOND
     unheard = (0.1 * np.sin(2 * np.pi * 7000 * time)).astype(np.float32)
     listener = Listener().feed(np.concatenate([silence(1), unheard]))
@@ -287,6 +288,7 @@ def test_a_deaf_detector_is_reset_and_counted() -> None:
 
 @pytest.mark.parametrize("endpointing", [DEFAULT, None])
 def test_memory_is_bounded(endpointing: Endpointing | None) -> None:
+    """field-failures: appending audio costs the same however long the session has run."""
     segmenter = Segmenter(endpointing, 300, 2)
     minutes = np.tile(reading(), 3)
     tracemalloc.start()
@@ -341,6 +343,7 @@ def play(
 def test_any_cutting_tells_the_same_and_each_sample_once(
     program: list[tuple[str, int, int]], endpointing: Endpointing | None, chunk: int
 ) -> None:
+    """field-failures: VAD start and stop alternate strictly."""
     listener, timeline = play(program, endpointing, 320)
     other, _ = play(program, endpointing, chunk)
     assert listener.segmenter.position == len(timeline)

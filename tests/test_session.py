@@ -146,6 +146,7 @@ def test_however_the_audio_is_cut_the_same_is_told(
 
 
 async def test_sessions_side_by_side_give_what_each_gives_alone(hub: Hub):
+    """field-failures: N streams in parallel give exactly what each gives alone."""
     alone = [
         told(await transcribe(hub, clip(path))) for path in (OTHER_CLIP, "en_read/ljspeech/LJ001-0002.flac")
     ]
@@ -222,6 +223,7 @@ async def test_clear_with_no_utterance_open_tells_nothing(hub: Hub):
 
 
 async def test_the_audio_clock_goes_on_over_a_gap(hub: Hub):
+    """field-failures: a gap is an event, and the audio clock goes on."""
     source, sender = await open_session(hub)
     await source.push(clip())
     source.gap(160_000)
@@ -296,6 +298,7 @@ async def test_many_requests_hold_their_sender_back(hub: Hub):
 
 
 async def test_a_stuck_decode_ends_that_session_alone(engine: Engine):
+    """field-failures: one session's failure ends that session alone, with a typed error; the others go on."""
     async with hub_on(engine, decode_deadline_s=1e-4) as hub:
         silent, silent_sender = await open_session(hub)
         told = await transcribe(hub, clip())
@@ -319,6 +322,7 @@ async def test_a_cancelled_session_keeps_what_was_committed(hub: Hub):
 
 
 async def test_draining_gives_the_finals_of_what_was_accepted(hub: Hub):
+    """field-failures: stop transcribes all the audio that was accepted."""
     source, sender = await open_session(hub)
     await source.push(clip())
     await hub.drain("shutdown", 60)

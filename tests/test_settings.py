@@ -52,6 +52,7 @@ def test_sources_complete_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_all_faults_are_told_at_once_each_with_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """field-failures: settings are validated at start, all errors at once, each naming its key."""
     (tmp_path / "user.toml").write_text("surprise = 1\n[session]\ntask = 'sing'\n")
     monkeypatch.setenv("STENOD_AUDIO__CHANNELS", "many")
     with pytest.raises(SettingsError) as refused:

@@ -136,6 +136,7 @@ async def test_a_failed_session_keeps_what_was_committed(committed: str, last: t
 
 
 async def test_warnings_come_once_an_utterance():
+    """field-failures: nothing heard for N s of VAD speech: a warning."""
     told = Told()
     told.take(*[hypothesis("", looping=True, audio_s=11.0)] * 3)
     codes = [event.code for event in await told.events() if isinstance(event, Warning)]

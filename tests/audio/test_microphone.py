@@ -18,6 +18,7 @@ DEVICES = [BUILT_IN, HEADSET]
     ],
 )
 def test_by_name(wanted: str | None, found: Device) -> None:
+    """field-failures: devices are matched by name, not by index."""
     assert _find(DEVICES, wanted) == found
 
 

@@ -9,11 +9,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from stenod.audio import microphone as capture
+from stenod.audio.microphone import Overflow
 from stenod.clients import follow
-from stenod.events import Final
+from stenod.events import Final, Gap, SessionStarted
+from stenod.hub import Hub
+from stenod.server import microphone as server_microphone
+from stenod.settings import load
 
 from tests import recordings
-from tests.streams import OTHER_CLIP, OTHER_SAID, plain
+from tests.streams import OTHER_CLIP, OTHER_SAID, events_until, plain
 from tests.virtual_microphone import DEVICE, VirtualMicrophone
 
 STENOD = Path(sys.executable).with_name("stenod")
@@ -71,6 +76,44 @@ async def test_a_daemon_captures_the_microphone_into_a_channel(microphone: Virtu
 
     async with daemon("--mic", DEVICE, "--channel", "desk") as address:
         assert await said(microphone, final(address)) == OTHER_SAID
+
+
+async def test_a_daemon_without_its_microphone_runs_on_until_it_comes_back(
+    microphone: VirtualMicrophone, hub: Hub, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """field-failures: no device is one line; unplugged is told; overflow is a gap, the clock goes on."""
+    monkeypatch.setattr(server_microphone, "RETRY_S", 0.05)
+    hub.settings = load({"microphone": {"device": DEVICE}})
+    reader = hub.channel("mic").attach()
+    microphone.unplug()
+    capturing = asyncio.create_task(server_microphone.capture(hub))
+    try:
+        while not caplog.records:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        assert not hub.sessions
+        microphone.plug_in()
+        await events_until(reader, SessionStarted)
+        [session] = hub.sessions.values()
+        while not session.audio_s:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        microphone.unplug()
+        while len(caplog.records) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        microphone.plug_in()
+        lost = (await events_until(reader, Gap))[-1]
+        await server_microphone.take(session, Overflow(1600))
+        overflow = (await events_until(reader, Gap))[-1]
+    finally:
+        capturing.cancel()
+        await asyncio.gather(capturing, return_exceptions=True)
+    assert isinstance(lost, Gap)
+    assert isinstance(overflow, Gap)
+    assert (lost.reason, overflow.reason) == ("device_lost", "overflow")
+    assert lost.end - lost.start > capture.LOST_AFTER_S / 2
+    assert overflow.end - overflow.start == pytest.approx(0.1)
+    first, *_ = [record.getMessage() for record in caplog.records]
+    assert first.startswith("microphone: pulse: cannot be opened")
+    assert "\n" not in first
 
 
 async def line(process: asyncio.subprocess.Process) -> str:

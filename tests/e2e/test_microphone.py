@@ -64,6 +64,7 @@ async def test_what_is_played_is_captured_bit_for_bit(microphone: VirtualMicroph
 
 
 async def test_unplugged_is_told_and_the_device_is_taken_up_again(microphone: VirtualMicrophone) -> None:
+    """field-failures: unplugged is noticed by missing blocks, and taken up again when it returns."""
     async with Microphone(DEVICE) as captured:
         items = aiter(captured)
         await until(items, has(Sound))
@@ -82,6 +83,7 @@ async def test_unplugged_is_told_and_the_device_is_taken_up_again(microphone: Vi
 async def test_what_nobody_fetches_is_dropped_and_counted(
     microphone: VirtualMicrophone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """field-failures: input overflow is counted."""
     monkeypatch.setattr(capture, "MOST_BLOCKS", 10)
     async with Microphone(DEVICE) as captured:
         items = aiter(captured)

@@ -214,6 +214,7 @@ async def test_flush_first_opens_a_session_and_is_answered(daemon: str):
 
 
 async def test_any_declared_format_is_understood(daemon: str):
+    """field-failures: a declared rate or format is resampled or converted."""
     wide = np.repeat(clip(), 2)  # twice the rate, on both channels, of which one is silent
     stereo = np.stack([wide, np.zeros_like(wide)], axis=1).astype("<f4").tobytes()
     audio = {"encoding": "f32le", "sample_rate": 32000, "channels": 2}
@@ -223,6 +224,18 @@ async def test_any_declared_format_is_understood(daemon: str):
             await say(socket, stereo[start : start + 99_999])
         await say(socket, {"type": "finish"})
         assert plain(finals(await rest(socket))[0].text) == SAID
+
+
+async def test_bytes_that_are_no_sound_end_a_session_as_any_do(daemon: str):
+    """field-failures: no input kills the process. Here: bytes that are no sound at all, as loud as can be."""
+    audio = {"encoding": "f32le", "sample_rate": 16000, "channels": 1}
+    async with connect(f"{daemon}/v1/stream") as socket:
+        await say(socket, {"type": "start", "audio": audio, "language": "en"})
+        await say(socket, np.random.default_rng(0).bytes(64_001), {"type": "finish"})
+        events = await rest(socket)
+    assert not errors(events)
+    assert isinstance(events[-1], Ended)
+    assert events[-1].reason == "finished"
 
 
 @pytest.mark.parametrize(
@@ -240,6 +253,7 @@ async def test_any_declared_format_is_understood(daemon: str):
 async def test_a_start_that_is_refused_names_the_field_and_closes(
     daemon: str, start: dict[str, Any], code: str, field: str
 ):
+    """field-failures: an unknown format gets an error that names the field."""
     async with connect(f"{daemon}/v1/stream") as socket:
         await say(socket, {"type": "start", **start})
         [error] = await rest(socket)
@@ -254,6 +268,7 @@ async def test_resuming_is_not_possible_yet(daemon: str):
 
 
 async def test_bad_messages_are_answered_and_the_stream_goes_on(daemon: str):
+    """field-failures: a bad control message gets an error reply and the stream goes on."""
     async with connect(f"{daemon}/v1/stream") as socket:
         await say(socket, "{", {"type": "sing"}, {"type": "flush"}, {"type": "start", "language": "en"})
         await say(socket, "{", {"type": "sing"}, {"type": "start"}, {"type": "gap", "samples": 0})
@@ -346,6 +361,7 @@ async def test_our_own_pages_and_our_subprotocol_are_welcome(daemon: str):
 
 
 async def test_clients_are_answered_while_the_engine_is_busy(daemon: str):
+    """field-failures: inference never blocks the event loop."""
     async with connect(f"{daemon}/v1/stream") as busy, connect(f"{daemon}/v1/channels/room") as other:
         await say(busy, {"type": "start"}, pcm(np.tile(clip(), 3)))
         await until(busy, SessionStarted)

@@ -119,6 +119,7 @@ async def test_a_page_offers_its_token_as_a_subprotocol(
 
 
 async def test_one_client_cannot_take_all_sessions(model_path: Path):
+    """field-failures: over the limit: refused with the reason, before any audio is taken."""
     async with own_daemon(model_path, client_sessions=1) as (_, address):
         async with connect(f"{address}/v1/stream") as first:
             await say(first, {"type": "start"})

@@ -15,13 +15,14 @@ from pathlib import Path
 
 import pytest
 from stenod.clients import send
-from stenod.events import Commit, Dropped, Ended, Final, Numbered, SpeechStarted, decode
+from stenod.events import Commit, Dropped, Ended, Event, Final, Numbered, SpeechStarted, decode
 from stenod.journal import Reader
 from websockets.asyncio.client import connect
 
-from ..streams import clip, pcm
+from ..streams import SAID, clip, pcm, plain
 
 STENOD = Path(sys.executable).with_name("stenod")
+SPEAKERS = 4
 
 
 @contextmanager
@@ -76,22 +77,36 @@ async def test_an_open_session_and_its_channel_are_listed(daemon: str):
     assert channel["session"] == session["session"]
 
 
-async def test_sigterm_in_mid_decode_drains_to_the_final_and_tells_everybody(model_path: Path):
+async def test_sigterm_in_mid_decode_drains_all_to_their_finals_and_tells_everybody(model_path: Path):
+    """field-failures: sources stop, sessions drain to their finals, exit within the deadline."""
+    speaking = asyncio.Barrier(SPEAKERS + 1)
+
+    async def speak(address: str, number: int) -> list[Event]:
+        told: list[Event] = []
+        async with send(address, channel=f"room{number}", language="en") as sender:
+            await sender.audio(pcm(clip())[: 3 * 32000])
+            async for event in sender:
+                told.append(event)
+                if isinstance(event, SpeechStarted):
+                    await speaking.wait()
+        return told
+
     with daemon_process(model_path) as (process, address):
-        async with connect(f"{address}/v1/channels/room") as reader:
-            async with send(address, channel="room", language="en") as sender:
-                await sender.audio(pcm(clip())[: 3 * 32000])
-                told = []
-                async for event in sender:
-                    told.append(event)
-                    if isinstance(event, SpeechStarted):
-                        process.send_signal(signal.SIGTERM)
-            assert isinstance(told[-2], Final)
-            assert isinstance(told[-1], Ended)
-            assert told[-1].reason == "shutdown"
+        async with connect(f"{address}/v1/channels/room0") as reader:
+            conversations = [asyncio.create_task(speak(address, number)) for number in range(SPEAKERS)]
+            await speaking.wait()
+            process.send_signal(signal.SIGTERM)
+            for told in await asyncio.gather(*conversations):
+                final, ended = told[-2:]
+                assert isinstance(final, Final)
+                assert plain(final.text) == SAID
+                assert isinstance(ended, Ended)
+                assert ended.reason == "shutdown"
             heard = [decode(message) async for message in reader]
             assert heard[-1] == Dropped("shutdown")
         assert await asyncio.to_thread(process.wait) == 0
+        assert process.stderr is not None
+        assert "did not drain" not in process.stderr.read()
 
 
 async def test_a_daemon_that_is_killed_has_kept_all_that_it_told(model_path: Path, tmp_path: Path):
