@@ -37,14 +37,9 @@ class Departures:
         """How many sessions wait for their sender, or for it to fetch its last events."""
         return len(self._away) + len(self._ended)
 
-    def find_by(self, token: str) -> Session | None:
-        """The session of a token that has ended lately."""
+    def find(self, token: str) -> Session | None:
+        """The session of that token, if it has ended lately."""
         return next((one for one, _ in self._ended.values() if may_resume(one.token, token)), None)
-
-    def find(self, session: str, token: str) -> Session | None:
-        """The session that has ended lately, if the token is its own."""
-        found = self._ended.get(session)
-        return found[0] if found is not None and may_resume(found[0].token, token) else None
 
     def hold(self, session: Session, holder: Holder) -> None:
         """A connection was opened for a session, or has come back to it."""

@@ -13,7 +13,7 @@ from .channel import Channel
 from .departures import Departures, may_resume
 from .engine import Engine, Unsupported
 from .events import EndReason, ErrorCode, Overload
-from .journal import Journal, JournalError
+from .journal import Journal, JournalError, ResumableRow
 from .metrics import SESSIONS_RESUMED, SESSIONS_TAKEN_UP
 from .publication import Publication
 from .recovery import TakenUp
@@ -224,14 +224,12 @@ class Hub:
             if session.end_reason is None:
                 SESSIONS_RESUMED.inc()
                 return Resumption(session, session.channel, session.realign())
-        ended = self.departures.find(wanted, token)
-        if ended is not None and last_seq <= ended.last_seq:
+        ended = self.departures.find(token)
+        if ended is not None and ended.id == wanted and last_seq <= ended.last_seq:
             return Resumption(None, ended.channel, ended.received_frames, ended.flushes)
-        if (
-            self.journal is not None
-            and (frames := await self._ended_before(wanted, token, last_seq)) is not None
-        ):
-            return Resumption(None, self.channel(None), frames)
+        kept = await self._kept(token)
+        if kept is not None and kept.id == wanted and kept.ended_at and last_seq <= (kept.last_seq or 0):
+            return Resumption(None, self.channel(None), kept.frames or 0)
         raise Refused(
             "not_resumable",
             "there is no such session any more, or not with this token and last_seq",
@@ -243,28 +241,18 @@ class Hub:
         for session in self.sessions.values():
             if may_resume(session.token, token):
                 return session.id
-        if (ended := self.departures.find_by(token)) is not None:
-            return ended.id
-        if self.journal is None:
-            return None
-        try:
-            return await self.journal.read(lambda reader: reader.session_of(digest(token)))
-        except JournalError as error:
-            logger.error("%s", error)
-            return None
+        found = self.departures.find(token) or await self._kept(token)
+        return found.id if found is not None else None
 
-    async def _ended_before(self, wanted: str, token: str, last_seq: int) -> int | None:
-        """Frames received by a session that ended before the daemon was started; None: none did."""
+    async def _kept(self, token: str) -> ResumableRow | None:
+        """The session of that token, if the journal has it."""
         if self.journal is None:
             return None
         try:
-            kept = await self.journal.read(lambda reader: reader.resumable(wanted))
+            return await self.journal.read(lambda reader: reader.resumable(digest(token)))
         except JournalError as error:
             logger.error("%s", error)
             return None
-        if kept is None or kept.ended_at is None or kept.last_seq is None or last_seq > kept.last_seq:
-            return None
-        return kept.frames or 0 if may_resume(kept.token, token) else None
 
     def start(self, session: Session, slot: "Slot | None" = None) -> None:
         """Lets an opened session run; it takes the ``slot``'s place."""
@@ -281,8 +269,7 @@ class Hub:
 
     async def ended(self, session: Session) -> None:
         """Returns when the session has ended, however it did."""
-        if (task := self._tasks.get(session.id)) is not None:
-            await asyncio.wait({task})
+        await session.over.wait()
 
     async def ready(self) -> bool:
         """Whether inference worked lately, and there is room for one more session."""
@@ -318,6 +305,7 @@ class Hub:
         self._count(client, -1)
         del self.sessions[session.id], self._tasks[session.id]
         session.channel.source = None
+        session.over.set()
         self.departures.ended(session)
         if not task.cancelled() and (failure := task.exception()) is not None:
             logger.error("the session failed", exc_info=failure, extra={"session": session.id})

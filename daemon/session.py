@@ -39,8 +39,6 @@ from .vad import FRAME
 
 logger = logging.getLogger(__name__)
 
-PREVIOUS_TEXT_AS_PROMPT = False
-"""Whether an utterance's text conditions the next one: it spreads mistakes and loops, so only if measured."""
 SLOW_INPUT_S = 2.0
 """So long without audio inside an utterance is worth a warning."""
 REMEMBERED_FLUSHES = 16
@@ -80,6 +78,8 @@ class Session(Intake):
         self.channel = channel
         self.started_at = time.time()
         self.end_reason: events.EndReason | None = None
+        self.over = asyncio.Event()
+        """Set when it does nothing more, and its channel has room for another."""
         self.token: bytes | None = None
         """Digest of the token that its sender comes back with; None: it cannot."""
         self.claimed = False
@@ -94,7 +94,6 @@ class Session(Intake):
         self._publisher = Publisher(self.id, channel, journal)
         self._utterances = 0
         self._utterance: Utterance | None = None
-        self._previous_text = ""
         self._sender: Subscription | None = None
         self._flushes: deque[str | int | None] = deque(maxlen=REMEMBERED_FLUSHES)
         self._unsegmented: NDArray[np.float32] = np.zeros(0, np.float32)
@@ -342,11 +341,7 @@ class Session(Intake):
 
     async def _open(self, start: int) -> None:
         chosen = self._active
-        hints = [
-            self._previous_text if PREVIOUS_TEXT_AS_PROMPT else "",
-            chosen.prompt,
-            ", ".join(chosen.phrases),
-        ]
+        hints = [chosen.prompt, ", ".join(chosen.phrases)]
         await self._lane.reset(
             language=chosen.language or self._detected_language,
             task=chosen.task,
@@ -367,7 +362,6 @@ class Session(Intake):
         self._lane.finish(end - utterance.start)
         await self._lane.caught_up()
         self._detected_language = utterance.certain_language or self._detected_language
-        self._previous_text = utterance.text
         self._utterance = None
 
     async def _clear(self) -> None:

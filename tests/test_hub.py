@@ -1,5 +1,6 @@
 """Who may open a session or a channel, and when the daemon is ready."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -82,6 +83,22 @@ async def test_taking_over_ends_the_old_session_first(hub: Hub):
     started = (await events_until(reader, SessionStarted))[-1]
     assert isinstance(started, SessionStarted)
     assert started.session == new.id
+
+
+async def test_a_source_that_is_yet_to_be_started_can_be_taken_over(hub: Hub):
+    opened = await hub.open(AudioFormat(), hub.defaults, "room")
+    taking_over = asyncio.create_task(hub.open(AudioFormat(), hub.defaults, "room", take_over=True))
+    await asyncio.sleep(0)
+    hub.start(opened)
+    hub.start(await taking_over)
+    assert opened.end_reason == "expired"
+
+
+async def test_a_source_that_is_about_to_end_is_waited_for(hub: Hub):
+    ending, _ = await open_session(hub, channel="room")
+    ending.finish()
+    await open_session(hub, channel="room")
+    assert ending.end_reason == "finished"
 
 
 async def test_only_channels_that_nobody_uses_make_room(hub: Hub):

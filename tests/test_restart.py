@@ -26,6 +26,7 @@ from stenod.session import Session
 from .streams import SAID, SILENCE, clip, committed, events_until, finals, hub_on, numbered, pcm, plain
 from .test_session import assert_in_order
 
+TOKEN = "chosen by the sender"
 MOMENTS = (1, 3, 4, 7, 9)
 SPEECH = np.concatenate([clip(), clip("en_read/jfk.flac")])
 """Two utterances and more: 15 s."""
@@ -68,7 +69,7 @@ async def speak(
     killed = {events: Killed(folder.with_name(f"copy-{events}"), [], told) for events in moments}
     async with daemon_on(engine, folder) as hub:
         session = await hub.open(audio, replace(hub.defaults, language="en"), "room")
-        session.issue_token()
+        session.issue_token(TOKEN)
         sender = session.attach_sender()
         hub.start(session)
         feeding = asyncio.create_task(feed(session, data))
@@ -189,6 +190,19 @@ async def test_a_sender_that_does_not_come_back_loses_nothing_that_was_accepted(
     assert isinstance(ended, Ended)
     assert ended.reason == "expired"
     assert finals(disk)[0].text == finals(killed.undisturbed)[0].text
+
+
+@after(1)
+async def test_a_sender_that_was_never_told_its_session_finds_it(engine: Engine, killed: Killed):
+    async with daemon_on(engine, killed.folder) as hub:
+        [session] = hub.sessions.values()
+        assert await hub.opened_with(TOKEN) == session.id
+    async with daemon_on(engine, killed.folder) as hub:
+        assert not hub.sessions
+        assert await hub.opened_with(TOKEN) == session.id
+        assert await hub.opened_with("another token") is None
+        told = (await hub.resume(session.id, TOKEN, 0)).session
+        assert told is None
 
 
 @after(3)

@@ -38,9 +38,9 @@ class UtteranceRow(NamedTuple):
 
 
 class ResumableRow(NamedTuple):
-    """What resuming a session needs; ``token`` is its digest."""
+    """What resuming a session needs."""
 
-    token: bytes | None
+    id: str
     ended_at: float | None
     frames: int | None
     last_seq: int | None
@@ -125,21 +125,14 @@ class Reader:
         rows = self._database.execute("SELECT id FROM sessions WHERE ended_at IS NULL ORDER BY key")
         return [session for (session,) in rows]
 
-    def resumable(self, session: str) -> ResumableRow | None:
-        """What resuming a session needs; None if it is not kept."""
+    def resumable(self, token: bytes) -> ResumableRow | None:
+        """The session that is resumed with a token of that digest; None if it is not kept."""
         row = self._database.execute(
-            "SELECT token, ended_at, frames, (SELECT max(seq) FROM events WHERE session = sessions.key) "
-            "FROM sessions WHERE id = ?",
-            (session,),
+            "SELECT id, ended_at, frames, (SELECT max(seq) FROM events WHERE session = sessions.key) "
+            "FROM sessions WHERE token = ? ORDER BY key DESC LIMIT 1",
+            (token,),
         ).fetchone()
         return None if row is None else ResumableRow(*row)
-
-    def session_of(self, token: bytes) -> str | None:
-        """The last session that is resumed with a token of that digest."""
-        row = self._database.execute(
-            "SELECT id FROM sessions WHERE token = ? ORDER BY key DESC LIMIT 1", (token,)
-        ).fetchone()
-        return None if row is None else str(row[0])
 
     def session_events(self, session: str, seq: int, limit: int = -1) -> list[bytes]:
         """The JSON of a session's numbered events after one of them, in order."""

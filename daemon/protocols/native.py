@@ -20,7 +20,6 @@ from ..journal import JournalError
 from ..publication import Publication
 from ..rate import Rate
 from ..replay import follow, of_session
-from ..segmenter import Endpointing
 from ..session import Session
 from .endpoint import Admission, Endpoint, bearer, offered, require
 from .exchange import SLOW_CLOSE, cancel, close_code, exchange, ignore_messages, keep_alive
@@ -194,7 +193,7 @@ class StreamConnection:
 
     async def _start(self, slot: Slot, start: Start, first: str | bytes = b"") -> Opened:
         if start.token is not None and (opened := await self._hub.opened_with(start.token)) is not None:
-            return await self._resume(Resume(opened, 0, start.token), self._started(opened, start.token))
+            return await self._resume(Resume(opened, 0, start.token), again=True)
         if slot.refusal is not None:
             raise slot.refusal
         if not self._grant.allows("send", start.channel):
@@ -214,23 +213,23 @@ class StreamConnection:
         session = await self._hub.open(audio, configuration, start.channel, start.take_over)
         self._hold(session)
         sender = session.attach_sender()
-        session.answer(self._started(session.id, session.issue_token(start.token), configuration.endpointing))
+        session.answer(self._started(session.id, session.issue_token(start.token), session))
         return Opened(session.id, session, aiter(sender), first)
 
-    def _started(self, session: str, token: str, cut: Endpointing | None = None) -> Started:
-        limits = self._hub.settings.limits
+    def _started(self, name: str, token: str, session: Session | None, frames: int = 0) -> Started:
+        limits, cut = self._hub.settings.limits, session.configuration.endpointing if session else None
         told = Limits(limits.frame_bytes, limits.buffer_s, cut.max_utterance_s if cut else None)
-        return Started(session, token, self._hub.departures.resume_for_s, told)
+        return Started(name, token, self._hub.departures.resume_for_s, told, frames)
 
-    async def _resume(self, resume: Resume, started: Started | None = None) -> Opened:
-        """``started``: the answer to a sender that has asked for a session again which is open already."""
+    async def _resume(self, resume: Resume, again: bool = False) -> Opened:
+        """``again``: the session was asked for once more with ``start``."""
         resumption = await self._hub.resume(resume.session, resume.token, resume.last_seq)
         self._came_back = True
         session = resumption.session
         if session is not None:
             self._hold(session)
         frames = resumption.frames
-        back = Resumed(frames) if started is None else structs.replace(started, received_samples=frames)
+        back = self._started(resume.session, resume.token, session, frames) if again else Resumed(frames)
         for answer in (back, *map(Flushed, resumption.flushes)):
             await self._socket.send(encode(answer), text=True)
         told = follow(

@@ -261,7 +261,7 @@ async def test_a_start_that_is_refused_names_the_field_and_closes(
         assert (error.code, error.field, error.fatal) == (code, field, True)
 
 
-async def test_resuming_is_not_possible_yet(daemon: str):
+async def test_what_was_never_opened_is_not_resumed(daemon: str):
     async with connect(f"{daemon}/v1/stream") as socket:
         await say(socket, {"type": "resume", "session": "a", "last_seq": 1, "token": "t"})
         assert errors(await rest(socket)) == [("not_resumable", True)]
