@@ -127,11 +127,11 @@ async def _readiness(hub: Hub) -> Response:
 
 
 async def _models(hub: Hub) -> Response:
+    """As we tell it, and as OpenAI's clients expect it."""
     model = hub.engine.model
-    return _json(
-        HTTPStatus.OK,
-        {"models": [{"name": model.name, "family": model.family, "languages": model.languages}]},
-    )
+    ours = {"name": model.name, "family": model.family, "languages": model.languages}
+    theirs = {"id": model.name, "object": "model", "created": 0, "owned_by": "stenod"}
+    return _json(HTTPStatus.OK, {"models": [ours], "object": "list", "data": [theirs]})
 
 
 async def _sessions(hub: Hub) -> Response:

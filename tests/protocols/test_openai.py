@@ -46,10 +46,14 @@ FIELDS = (
 _server_event: TypeAdapter[RealtimeServerEvent] = TypeAdapter(RealtimeServerEvent)
 
 
-def client(daemon: str) -> AsyncRealtimeConnectionManager:
+def client(daemon: str) -> AsyncOpenAI:
+    """OpenAI's client."""
+    return AsyncOpenAI(api_key="any", base_url=f"{daemon.replace('ws', 'http')}/v1")
+
+
+def connected(daemon: str) -> AsyncRealtimeConnectionManager:
     """A connection of OpenAI's client."""
-    ours = AsyncOpenAI(api_key="any", base_url=f"{daemon.replace('ws', 'http')}/v1")
-    return ours.realtime.connect(model="gpt-4o-transcribe", extra_query={"intent": "transcription"})
+    return client(daemon).realtime.connect(model="gpt-4o-transcribe", extra_query={"intent": "transcription"})
 
 
 def session(rate: int, turn_detection: dict[str, Any] | None) -> Any:
@@ -104,7 +108,7 @@ async def test_turns_that_the_model_may_find(dialogue: Speech):
 async def check_turns(speech: Speech, rate: int, turn_detection: dict[str, Any]) -> None:
     data = speech.pcm(rate)
     expected = speech.words(data, rate)
-    async with client(speech.daemon) as connection:
+    async with connected(speech.daemon) as connection:
         await connection.session.update(session=session(rate, turn_detection))
         for audio in base64_pieces(data):
             await connection.input_audio_buffer.append(audio=audio)
@@ -120,7 +124,7 @@ async def check_turns(speech: Speech, rate: int, turn_detection: dict[str, Any])
 async def test_turns_that_the_client_commits(digits: Speech):
     """One of speech; one that is cleared; one of silence."""
     data = digits.pcm(16000)
-    async with client(digits.daemon) as connection:
+    async with connected(digits.daemon) as connection:
         await connection.session.update(session=session(16000, None))
         for audio in base64_pieces(data):
             await connection.input_audio_buffer.append(audio=audio)
@@ -139,6 +143,11 @@ async def test_turns_that_the_client_commits(digits: Speech):
     assert kinds.count("input_audio_buffer.cleared") == 1
     [error] = [event.error for event in events if event.type == "error"]
     assert (error.type, error.code) == ("invalid_request_error", "input_audio_buffer_commit_empty")
+
+
+async def test_the_model_is_listed(small_daemon: str):
+    [model] = [model async for model in client(small_daemon).models.list()]
+    assert model.id == "parakeet-tiny"
 
 
 def say(socket: ClientConnection, **message: Any) -> None:
