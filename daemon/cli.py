@@ -12,7 +12,8 @@ from .commands import devices, doctor, history, listen, models, serve, tokens, t
 from .journal import JournalError
 from .log_format import log_to_stderr
 from .models import ModelError, NotWritten
-from .server.app import AddressError, EngineNotReady
+from .server.address import AddressError
+from .server.app import EngineNotReady
 from .server.service import ServiceError
 from .settings import SettingsError
 from .standard_output import OutputError, discard_standard_output

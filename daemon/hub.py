@@ -202,7 +202,7 @@ class Hub:
     ) -> Session:
         cut = self.settings.segmentation
         session = Session(
-            lane=self.scheduler.open(self.settings.session.step_ms / 1000),
+            lane=self.scheduler.open((configuration.step_ms or self.settings.session.step_ms) / 1000),
             channel=place,
             model=self.engine.model.name,
             audio=audio,

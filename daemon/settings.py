@@ -143,6 +143,8 @@ class Limits(Section):
     """Seconds of one session's audio that may wait; a faster sender is slowed down."""
     frame_bytes: Annotated[int, Field(ge=1 << 10)] = 1 << 20
     """The largest websocket frame."""
+    upload_mb: Annotated[float, Field(gt=0)] = 200.0
+    """The largest recording that is taken over HTTP, with its form."""
     replay_events: Annotated[int, Field(ge=16)] = 4096
     """Numbered events that a channel remembers."""
     subscriber_queue: Annotated[int, Field(ge=16)] = 1024
@@ -167,6 +169,32 @@ class Journal(Section):
     def place(self) -> Path:
         """The folder that is used."""
         return self.folder or Path(platformdirs.user_data_dir("stenod"))
+
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+class Protocols(Section):
+    """Protocols of other programs that need a port of their own, at ``server.host``; 0: any free one."""
+
+    wyoming: bool = False
+    """For Home Assistant. It asks nobody for a token, whatever ``server.tokens`` says."""
+    wyoming_port: Port = 10300
+    """TCP."""
+    wyoming_announce: bool = False
+    """Home Assistant finds it by multicast DNS; needs the extra ``announce``."""
+    vosk: bool = False
+    """For the clients of vosk-server."""
+    vosk_port: Port = 2700
+    """A websocket, at any path."""
+    whisperlive: bool = False
+    """For the clients of WhisperLive."""
+    whisperlive_port: Port = 9090
+    """A websocket, at any path."""
+    rest: bool = False
+    """OpenAI's transcription of recordings; needs the extra ``rest``."""
+    rest_port: Port = 8791
+    """HTTP."""
 
 
 class Microphone(Section):
@@ -194,6 +222,7 @@ class Settings(BaseSettings):
     session: Session = Session()
     limits: Limits = Limits()
     journal: Journal = Journal()
+    protocols: Protocols = Protocols()
     microphone: Microphone = Microphone()
 
 

@@ -40,6 +40,8 @@ class Configuration:
     """Audio that a word waits for at most, in a model that can choose; None: the model's best."""
     words: bool = False
     partials: bool = True
+    step_ms: int | None = None
+    """Audio from one hypothesis to the next, for the whole session; None: as the settings say."""
 
 
 class Utterance:

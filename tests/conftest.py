@@ -14,7 +14,7 @@ from stenod.models import convert, resolve
 
 from .golden.parakeet_cases import FOLDER
 from .streams import hub_on
-from .threaded_daemon import threaded_daemon
+from .threaded_daemon import Running, threaded_daemon
 
 os.environ["STENOD_JOURNAL__ENABLED"] = "false"
 """Nothing that tests say is kept, but where a test asks for it."""
@@ -63,8 +63,14 @@ async def hub(engine: Engine) -> AsyncIterator[Hub]:
 
 
 @pytest.fixture(scope="session")
-def daemon(model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a daemon that runs in a thread of this process, and keeps a journal."""
+def running_daemon(model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A daemon that runs in a thread of this process, and keeps a journal."""
     journal = {"enabled": True, "folder": tmp_path_factory.mktemp("journal")}
-    with threaded_daemon(model_path, journal=journal) as address:
-        yield address
+    with threaded_daemon(model_path, journal=journal) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def daemon(running_daemon: Running) -> str:
+    """The address of that daemon."""
+    return running_daemon.address

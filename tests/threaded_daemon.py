@@ -2,21 +2,32 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from stenod.overload import LADDER, Ladder
 from stenod.server.app import Daemon
 from stenod.settings import load
 
+PORTS = ("wyoming", "vosk", "whisperlive", "rest")
+"""Protocols that have one of their own."""
+
+
+class Running(NamedTuple):
+    """Where a daemon listens."""
+
+    address: str
+    ports: Mapping[str, int]
+    """Of protocols that have one of their own, by name."""
+
 
 @contextmanager
-def threaded_daemon(model_path: Path, **settings: Any) -> Iterator[str]:
-    """The address of a daemon that runs in a thread of this process.
+def threaded_daemon(model_path: Path, **settings: Any) -> Iterator[Running]:
+    """A daemon that runs in a thread of this process, and speaks all protocols.
 
     It never sheds load, so that what it tells does not depend on how busy the machine is.
     """
@@ -24,12 +35,13 @@ def threaded_daemon(model_path: Path, **settings: Any) -> Iterator[str]:
         "engine": {"model": str(model_path), "threads": 1},
         "session": {"step_ms": 800},
         "server": {"port": 0} | settings.pop("server", {}),
+        "protocols": dict.fromkeys(PORTS, True) | {f"{name}_port": 0 for name in PORTS},
         **settings,
     }
     address: Future[str] = Future()
+    running = Daemon(load(chosen))
 
     async def run() -> None:
-        running = Daemon(load(chosen))
         stop = asyncio.create_task(asyncio.to_thread(stopping.wait))
         stop.add_done_callback(lambda _: running.stop())
         await running.run(address.set_result)
@@ -44,7 +56,7 @@ def threaded_daemon(model_path: Path, **settings: Any) -> Iterator[str]:
         try:
             if done.done():
                 done.result()  # it failed to start
-            yield address.result()
+            yield Running(address.result(), running.ports)
         finally:
             stopping.set()
             done.result()

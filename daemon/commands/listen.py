@@ -15,7 +15,7 @@ from ..audio.pcm import AudioFormat
 from ..clients import ConnectionLost, Sender, send
 from ..events import Ended, Error
 from ..hub import running
-from ..server.app import AddressError
+from ..server.address import AddressError
 from ..server.microphone import take
 from ..settings import Settings, SettingsError
 from ..terminal import LiveText, show_all

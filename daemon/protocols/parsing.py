@@ -20,7 +20,7 @@ Phrases = Annotated[tuple[Text, ...], Meta(max_length=100)]
 _LONE_SURROGATE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 
 
-def parsed(decoder: msgspec.json.Decoder[T], text: str | bytes, types: str) -> T:
+def parsed(decoder: msgspec.json.Decoder[T], text: str | bytes, types: str = "") -> T:
     """The message of a text frame; ``types`` are told to a client whose ``type`` there is not.
 
     Raises ``Refused`` with ``bad_json``, ``bad_message`` or ``bad_field``.

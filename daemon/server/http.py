@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +18,6 @@ from ..hub import Hub, Refused
 from ..metrics import REGISTRY
 from ..protocols.endpoint import Admission, Endpoint, bearer, require
 from ..protocols.messages import error_of
-from ..protocols.registry import endpoint_at
 from ..settings import LOOPBACK
 
 logger = logging.getLogger(__name__)
@@ -42,16 +41,26 @@ def status_of(refused: Refused) -> HTTPStatus:
 
 def admit(hub: Hub, access: Access, endpoint: Endpoint, request: Request, address: object) -> Admission:
     """Who opens a websocket from an address. Raises ``Refused`` if it must not be opened."""
-    origin = request.headers.get("Origin")
-    if origin is not None and not _is_welcome(hub, origin, request.headers.get("Host", "")):
+    token = endpoint.token(request.headers)
+    admission = Admission(urlsplit(request.path), *identify(hub, access, request.headers, token, address))
+    endpoint.check(hub, admission)
+    return admission
+
+
+def identify(
+    hub: Hub, access: Access, headers: Mapping[str, str], token: str | None, address: object
+) -> tuple[Grant, str | None]:
+    """What the sender of a request may do, and whom its sessions are counted for.
+
+    Raises ``Refused`` for a page that may not connect, and for a token that is unknown.
+    """
+    origin = headers.get("Origin")
+    if origin is not None and not _is_welcome(hub, origin, headers.get("Host", "")):
         raise Refused(
             "forbidden", f"pages of {origin} may not connect: add it to server.origins in the settings"
         )
-    grant = _grant(access, endpoint.token(request.headers))
-    client = grant.name or (str(address[0]) if isinstance(address, tuple) else None)
-    admission = Admission(urlsplit(request.path), grant, client)
-    endpoint.check(hub, admission)
-    return admission
+    grant = _grant(access, token)
+    return grant, grant.name or (str(address[0]) if isinstance(address, tuple) else None)
 
 
 def _grant(access: Access, token: str | None) -> Grant:
@@ -66,11 +75,8 @@ def _grant(access: Access, token: str | None) -> Grant:
     return grant
 
 
-async def answer(hub: Hub, access: Access, request: Request, address: object) -> Response | None:
-    """The answer to a plain request, or to one that is refused; None: a websocket may be opened.
-
-    A browser cannot read a refusal before the upgrade: it is let in, and told then.
-    """
+async def page(hub: Hub, access: Access, request: Request) -> Response | None:
+    """The page that is asked for, or why it may not be seen; None: there is none."""
     path = urlsplit(request.path).path
     if path in _PAGES:
         return await _PAGES[path](hub)
@@ -80,9 +86,18 @@ async def answer(hub: Hub, access: Access, request: Request, address: object) ->
         except Refused as refused:
             return _refusal(refused, encode(error_of(refused, fatal=True)))
         return await _PRIVATE_PAGES[path](hub)
-    endpoint = endpoint_at(path)
+    return None
+
+
+def upgrade(
+    hub: Hub, access: Access, endpoint: Endpoint | None, request: Request, address: object
+) -> Response | None:
+    """The answer to a request for a websocket that is refused; None: it may be opened.
+
+    A browser cannot read a refusal before the upgrade: it is let in, and told then.
+    """
     if endpoint is None:
-        return _json(HTTPStatus.NOT_FOUND, {"error": f"there is nothing at {path}"})
+        return _json(HTTPStatus.NOT_FOUND, {"error": f"there is nothing at {urlsplit(request.path).path}"})
     try:
         admit(hub, access, endpoint, request, address)
     except Refused as refused:

@@ -46,8 +46,8 @@ def secure_daemon() -> Iterator[str]:
     """The address of a daemon with TLS and the small model."""
     server = {"tls_certificate": CERTIFICATE, "tls_key": CERTIFICATE.with_suffix(".key.pem")}
     model = SHIPPED / "parakeet-tiny.gguf"
-    with threaded_daemon(model, server=server, journal={"enabled": False}) as address:
-        yield address
+    with threaded_daemon(model, server=server, journal={"enabled": False}) as running:
+        yield running.address
 
 
 @pytest.mark.parametrize(("program", "rate"), [("openai_client.mjs", 24000), ("deepgram_client.mjs", 16000)])
