@@ -26,6 +26,12 @@ from .resample import MonoResampler, finite
 _BLOCK_SAMPLES = 1 << 16
 """Samples of all channels together that are read at once, whatever the header claims."""
 _BELIEVABLE_RATES = range(1000, 1_000_001)
+_FORMATS = (
+    "aac,ac3,aiff,amr,amrnb,amrwb,ape,asf,au,avi,caf,dsf,dts,eac3,flac,flv,gsm,iff,matroska,mov,mp3,mpc,mpc8,"
+    "mpeg,mpegts,nut,ogg,oma,rm,shn,sln,sox,tak,truehd,tta,voc,w64,wav,wv,xwma"
+)
+"""Of ffmpeg's formats, those that hold audio themselves. Playlists name other files, and are none of them:
+whoever may send a recording must not be able to have another one read, from here or from the network."""
 _ENDLESS = 0x7FFFF000
 """From here on, the length in a WAV header is what a program writes that streams and does not know it."""
 
@@ -155,9 +161,7 @@ def _ffmpeg_blocks(audio: AudioFile, source: str, pipe: BinaryIO | None, why: st
         )
     if pipe is None:
         audio.duration_s = _announced_duration(source)
-    # A file must not make ffmpeg fetch other ones, from the network or from here: playlists name such.
-    only_this = ["-protocol_whitelist", source.partition(":")[0]]
-    command = ["ffmpeg", "-nostdin", "-v", "error", *only_this, "-i", source, "-vn", "-sn", "-dn"]
+    command = ["ffmpeg", "-nostdin", "-v", "error", *_only(source), "-i", source, "-vn", "-sn", "-dn"]
     command += ["-f", "f32le", "-ac", "1", "-ar", "16000", "pipe:1"]
     decoder = PcmDecoder(AudioFormat("f32le"))
     with (
@@ -184,8 +188,14 @@ def _ffmpeg_blocks(audio: AudioFile, source: str, pipe: BinaryIO | None, why: st
         audio.problem = f"{audio.name}: damaged, only a part could be decoded ({complaint})"
 
 
+def _only(source: str) -> list[str]:
+    """Options that keep ffmpeg and ffprobe to this one file."""
+    return ["-protocol_whitelist", source.partition(":")[0], "-format_whitelist", _FORMATS]
+
+
 def _announced_duration(source: str) -> float | None:
-    command = ["ffprobe", "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", source]
+    command = ["ffprobe", "-v", "error", *_only(source), "-show_entries", "format=duration", "-of", "csv=p=0"]
+    command.append(source)
     try:
         probe = subprocess.run(command, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
         return float(probe.stdout)
@@ -195,6 +205,6 @@ def _announced_duration(source: str) -> float | None:
 
 def _first_complaint(remarks: str) -> str | None:
     """The most specific of ffmpeg's remarks, which is its first, without addresses and file name."""
-    for line in remarks.splitlines():
+    for line in remarks.replace(f"on whitelist '{_FORMATS}'", "one that holds audio itself").splitlines():
         return re.sub(r"^(\[[^]]*\] |\S*(file|pipe):.*: )", "", line)
     return None

@@ -187,6 +187,25 @@ def test_a_wav_without_samples_is_refused(tmp_path: Path) -> None:
     refusal(file)
 
 
+@needs_ffmpeg
+@pytest.mark.parametrize(
+    "playlist",
+    [
+        "#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:5,\n{other}\n#EXT-X-ENDLIST\n",
+        "ffconcat version 1.0\nfile {other}\n",
+    ],
+)
+def test_a_playlist_is_refused_as_the_recordings_that_it_names_were_not_sent(
+    tmp_path: Path, playlist: str
+) -> None:
+    other = tmp_path / "other.ts"
+    subprocess.run(["ffmpeg", "-v", "error", "-i", SPEECH, "-c:a", "aac", other], check=True)
+    assert len(read(other)[0])
+    (tmp_path / "playlist.m4a").write_text(playlist.format(other=other))
+    message = refusal(tmp_path / "playlist.m4a")
+    assert "Format not one that holds audio itself" in message
+
+
 @pytest.mark.parametrize("name", ["aac.aac", "bad_corrupt_middle.mp3", "text_named.wav"])
 def test_without_ffmpeg(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("PATH", "")
