@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from .captions import HEADERS, CaptionFormat, CueMaker, written
 from .events import Word
 from .transcript import CharacterDecoder, join, words_of
 
@@ -15,11 +16,6 @@ if TYPE_CHECKING:
 
 Format = Literal["txt", "json", "srt", "vtt"]
 FORMATS: tuple[Format, ...] = ("txt", "json", "srt", "vtt")
-
-CUE_CHARACTERS = 80
-CUE_S = 7.0
-"""A caption is at most so long."""
-SENTENCE_ENDS = tuple(".?!\u3002\uff1f\uff01")
 
 
 @dataclass(frozen=True)
@@ -54,12 +50,11 @@ def formatted(transcript: Transcript, form: Format) -> str:
             return captions(((words, transcript.language) for words in spoken), form)
 
 
-def captions(spoken: Iterable[tuple[list[Word], str | None]], form: Literal["srt", "vtt"]) -> str:
+def captions(spoken: Iterable[tuple[list[Word], str | None]], form: CaptionFormat) -> str:
     """Captions of what was spoken; each stretch of it is its words and its language."""
-    texts = [(cue, _caption(cue, language)) for words, language in spoken for cue in _cues(words, language)]
-    if form == "srt":
-        return "".join(f"{n}\n{_span(cue, ',')}\n{text}\n\n" for n, (cue, text) in enumerate(texts, 1))
-    return "WEBVTT\n\n" + "".join(f"{_span(cue, '.')}\n{text}\n\n" for cue, text in texts)
+    maker = CueMaker()
+    cues = (cue for words, language in spoken for cue in maker.cues(words, language))
+    return HEADERS[form] + "".join(written(cue, number, form) for number, cue in enumerate(cues, 1))
 
 
 def _json(transcript: Transcript) -> str:
@@ -94,34 +89,3 @@ def _json(transcript: Transcript) -> str:
 
 def _words(segment: Segment, language: str | None) -> list[Word]:
     return words_of(CharacterDecoder().decode(segment["tokens"]), language)
-
-
-def _cues(words: Iterable[Word], language: str | None) -> Iterator[list[Word]]:
-    """The words of each caption: no longer than can be read, and broken at a sentence's end."""
-    cue: list[Word] = []
-    for word in words:
-        if cue and (
-            len(_caption([*cue, word], language)) > CUE_CHARACTERS or word.end - cue[0].start > CUE_S
-        ):
-            yield cue
-            cue = []
-        cue.append(word)
-        if word.text.endswith(SENTENCE_ENDS):
-            yield cue
-            cue = []
-    if cue:
-        yield cue
-
-
-def _caption(words: list[Word], language: str | None) -> str:
-    return join((word.text for word in words), language)
-
-
-def _span(words: list[Word], point: str) -> str:
-    return f"{_clock(words[0].start, point)} --> {_clock(max(words[-1].end, words[0].start + 0.001), point)}"
-
-
-def _clock(seconds: float, point: str) -> str:
-    milliseconds = round(seconds * 1000)
-    minutes, milliseconds = divmod(milliseconds, 60_000)
-    return f"{minutes // 60:02}:{minutes % 60:02}:{milliseconds // 1000:02}{point}{milliseconds % 1000:03}"

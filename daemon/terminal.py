@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.text import Text
 
 from .channel import Subscription
-from .events import Ended, Error, Event, Final, Gap, Overload, Partial, Warning
+from .events import Ended, Error, Event, Final, Gap, Overload, Partial, Snapshot, Warning
 from .standard_output import standard_output
 
 
@@ -45,6 +45,8 @@ class LiveText:
                 self._draw(Text())
                 with standard_output():
                     self._console.print(Text(text))
+            case Snapshot(partial=Partial() as partial):
+                self.show(partial)
             case Gap(start=start, end=end, reason=reason):
                 self._remark(f"{end - start:.1f} s of audio are missing ({reason})")
             case Overload(lag_s=lag_s, action=action):
@@ -53,6 +55,9 @@ class LiveText:
                 self._remark(message)
             case Ended(reason=reason) if reason != "finished":
                 self._remark(f"the session ended: {reason.replace('_', ' ')}")
+
+    def quiet(self) -> None:
+        """Nothing has come for a while: what was said stays."""
 
     def _draw(self, text: Text) -> None:
         if self._console.is_terminal:

@@ -24,6 +24,7 @@ README = (PROJECT / "README.md").read_text(encoding="utf-8")
 PROTOCOL = (PROJECT / "docs" / "protocol.md").read_text(encoding="utf-8")
 LISTENS = "stenod listens on "
 
+CAPTIONS = [line for line in README.splitlines() if line.startswith("stenod captions ")]
 HISTORY = [line for line in README.splitlines() if line.startswith("stenod history ")]
 RUN_ELSEWHERE = {
     "make demo": "by .ci/run",
@@ -33,6 +34,7 @@ RUN_ELSEWHERE = {
     "stenod devices": "by tests/e2e, which have a microphone",
     "stenod listen": "by tests/e2e, which have a microphone",
     "stenod serve": "by the fixture `serving`",
+    **dict.fromkeys(CAPTIONS, "by tests/commands, while somebody speaks"),
     **dict.fromkeys(HISTORY, "by `test_history`, after something was said"),
     ". .venv/bin/activate": "the tests' environment is active",
 }
@@ -135,6 +137,11 @@ def test_all_settings_with_their_defaults() -> None:
         for key, default, _ in rows(README, "### Settings")
     }
     assert told == flat(Settings.model_construct())
+
+
+@pytest.mark.parametrize("example", blocks("toml"))
+def test_settings_that_are_shown(example: str) -> None:
+    Settings(**tomllib.loads(example))
 
 
 def flat(settings: BaseModel) -> dict[str, Any]:
