@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidHandshake
 from ..caption_outputs import CaptionOutput, ObsText, Subtitles, TextFile, news
 from ..clients import ConnectionLost, follow
 from ..events import AnyEvent
-from ..server.app import AddressError
+from ..server.address import AddressError
 from ..settings import CHANNEL_NAME, SettingsError
 from ..terminal import LiveText
 from .options import add_options, settings_of

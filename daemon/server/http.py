@@ -19,6 +19,7 @@ from ..metrics import REGISTRY
 from ..protocols.endpoint import Admission, Endpoint, bearer, require
 from ..protocols.messages import error_of
 from ..settings import LOOPBACK
+from . import pages
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +79,8 @@ def _grant(access: Access, token: str | None) -> Grant:
 async def page(hub: Hub, access: Access, request: Request) -> Response | None:
     """The page that is asked for, or why it may not be seen; None: there is none."""
     path = urlsplit(request.path).path
+    if (page := pages.page(path, request.headers)) is not None:
+        return page
     if path in _PAGES:
         return await _PAGES[path](hub)
     if path in _PRIVATE_PAGES:
