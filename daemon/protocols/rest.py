@@ -41,6 +41,8 @@ MOST_FIELDS = 64
 STEP_MS = 5000
 """Few looks at an utterance: nobody waits for its words while it is spoken."""
 
+SHUTTING_DOWN = "the daemon is shutting down: try again later"
+
 Identify = Callable[[Mapping[str, str], str | None, object], tuple[Grant, str | None]]
 """Of headers, token and address: what the sender may do, and whom its sessions are counted for."""
 Result = TypeVar("Result")
@@ -181,6 +183,8 @@ async def _events(
     hub: Hub, configuration: Configuration, slot: Slot, audio: AudioFile
 ) -> AsyncGenerator[Event, None]:
     """What a session tells of a recording. Raises ``Refused`` and ``AudioFileError``."""
+    if hub.closing.is_set():  # while the recording came
+        raise Refused("shutting_down", SHUTTING_DOWN)
     session = await hub.open(AudioFormat(), configuration, None)
     told = session.attach_sender()
     hub.start(session, slot)
@@ -196,7 +200,7 @@ async def _events(
                     return
                 case Ended():
                     break
-        raise Refused("shutting_down", "the daemon is shutting down: try again later")
+        raise Refused("shutting_down", SHUTTING_DOWN)
     finally:
         session.channel.unsubscribe(told)
         session.finish("expired")

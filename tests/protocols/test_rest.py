@@ -30,7 +30,7 @@ from stenod.settings import Segmentation
 
 from ..recordings import PROJECT, SHIPPED, load
 from ..server.test_service import free_port
-from ..streams import CLIP, SAID, SILENCE, plain
+from ..streams import CLIP, SAID, SILENCE, hub_on, plain
 from ..threaded_daemon import Running
 
 CONFIGURATION = PROJECT / "configs" / "nginx" / "stenod.conf"
@@ -231,6 +231,24 @@ async def test_a_client_that_leaves_ends_its_session(hub: Hub):
         await hub.ended(session)
         assert session.end_reason == "expired"
         assert not hub.sessions
+
+
+async def test_a_daemon_that_ends_does_not_tell_a_part_for_the_whole():
+    engine = Engine(Model(str(SHIPPED / "parakeet-tiny.gguf")), workers=1, threads=1)
+    long = io.BytesIO()
+    soundfile.write(long, np.tile(SPEECH, 8), 16000, format="WAV")
+    async with hub_on(engine) as hub:
+        app = application(hub, partial(http.identify, hub, Access(None)))
+        async with listening(app, None, "127.0.0.1", 0) as port, httpx.AsyncClient(timeout=60) as client:
+            posting = asyncio.create_task(
+                client.post(f"http://127.0.0.1:{port}{PATH}", files={"file": long.getvalue()})
+            )
+            while not hub.sessions:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            await hub.drain("shutdown", 60)
+            answer = await posting
+    engine.close()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "shutting_down")
 
 
 async def test_no_place_is_told(hub: Hub):

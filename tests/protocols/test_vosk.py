@@ -2,15 +2,20 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
+from websockets.sync import client as sync
 
 from ..streams import SAID, clip, pcm, plain
+from .speech import messages
 
 FRAME = 6400
+FIELDS = ("config", "eof", "reset", "sample_rate", "phrase_list", "words", "max_alternatives")
 
 
 @pytest.fixture
@@ -92,3 +97,16 @@ async def test_what_cannot_be_closes_the_connection_with_the_reason(address: str
             await reply(socket, bytes(FRAME))
         assert socket.close_code == 1008
         assert reason in (socket.close_reason or "")
+
+
+@given(text=messages(("x",), FIELDS) | messages(("x",), FIELDS).map('{{"config": {}}}'.format))
+@settings(max_examples=30, deadline=None)
+def test_whatever_is_said_is_replied_to_or_closes_the_connection(small_ports: Mapping[str, int], text: str):
+    with sync.connect(f"ws://127.0.0.1:{small_ports['vosk']}") as socket:
+        with suppress(ConnectionClosed):
+            socket.send(text)
+            socket.send(bytes(FRAME))
+            socket.send('{"eof": 1}')
+            while True:
+                assert json.loads(socket.recv(30)).keys() & {"partial", "text", "alternatives"}
+        assert socket.close_code in (1000, 1008)

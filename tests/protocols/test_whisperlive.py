@@ -5,16 +5,20 @@ import subprocess
 import sys
 import types
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import platformdirs
 import pytest
+from hypothesis import given, settings
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
+from websockets.sync import client as sync
 
 from ..streams import SAID, clip, pcm, plain
+from .speech import messages
 
 VERSION = "0.10.0"
 FOLDER = Path(platformdirs.user_cache_dir("stenod")) / "tests"
@@ -92,3 +96,24 @@ async def test_an_unknown_language_is_told(ports: Mapping[str, int]):
         error = json.loads(await socket.recv())
         assert (error["uid"], error["status"]) == ("me", "ERROR")
         assert "klingon" in error["message"]
+
+
+FIELDS = ("uid", "language", "task", "send_last_n_segments", "hotwords", "initial_prompt", "audio_format")
+
+
+def with_uid(text: str) -> str:
+    return text.replace('{"', '{"uid": "me", "', 1)
+
+
+@given(text=messages(("x",), FIELDS) | messages(("x",), FIELDS).map(with_uid))
+@settings(max_examples=30, deadline=None)
+def test_whatever_is_said_is_told_in_its_manner(small_ports: Mapping[str, int], text: str):
+    with sync.connect(f"ws://127.0.0.1:{small_ports['whisperlive']}") as socket:
+        with suppress(ConnectionClosed):
+            socket.send(text)
+            socket.send(bytes(6400))
+            socket.send(b"END_OF_AUDIO")
+            while True:
+                told = json.loads(socket.recv(30))
+                assert told.get("message") == "SERVER_READY" or told["status"] == "ERROR"
+        assert socket.close_code in (1000, 1008)
