@@ -1,10 +1,12 @@
 """Where protocols with a port of their own may listen."""
 
 import socket
+import ssl
 import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from stenod.access import Access, new_token, write_tokens
 from stenod.engine import Engine
@@ -12,9 +14,12 @@ from stenod.hub import Hub
 from stenod.scheduler import Scheduler
 from stenod.server.address import AddressError
 from stenod.server.ports import other_ports
+from stenod.server.tls import Certificate
 from stenod.settings import SettingsError, load
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+
+from ..recordings import SHIPPED
 
 
 def hub_with(engine: Engine, **settings: Any) -> Hub:
@@ -71,3 +76,15 @@ async def test_a_token_is_asked_for(engine: Engine, name: str, tmp_path: Path):
         assert refused.value.response.status_code == 401
         async with connect(address, additional_headers={"Authorization": f"Bearer {secret}"}):
             pass
+
+
+async def test_they_are_encrypted_as_the_main_port_is(engine: Engine):
+    file = SHIPPED / "tls" / "first.pem"
+    trusting = ssl.create_default_context(cafile=file)
+    on = {"vosk": True, "vosk_port": 0, "rest": True, "rest_port": 0}
+    certificate = Certificate(file, file.with_suffix(".key.pem"))
+    async with other_ports(hub_with(engine, protocols=on), Access(None), certificate) as ports:
+        async with connect(f"wss://127.0.0.1:{ports['vosk']}", ssl=trusting):
+            pass
+        async with httpx.AsyncClient(verify=trusting) as client:
+            assert (await client.get(f"https://127.0.0.1:{ports['rest']}/")).status_code == 404
