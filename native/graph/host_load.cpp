@@ -1,11 +1,12 @@
 #include "graph/host_load.h"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <string>
 
@@ -22,14 +23,21 @@ int cgroup_cores() {
     return std::max(1, static_cast<int>(std::ceil(std::stod(quota) / period)));
 }
 
-/// Threads on the whole machine that want a core at this moment; 0 if it cannot be known.
-int running_threads() {
-    std::FILE* file = std::fopen("/proc/loadavg", "r");
-    if (!file) return 0;
-    int running = 0;
-    if (std::fscanf(file, "%*f %*f %*f %d/", &running) != 1) running = 0;
-    std::fclose(file);
-    return running;
+double seconds(clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// Seconds that all cores have computed for programs that do not give way to this one; 0 if it cannot be known.
+double host_seconds() {
+    std::ifstream file("/proc/stat");
+    std::string name;
+    double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft_interrupts = 0, stolen = 0;
+    if (!(file >> name >> user >> nice >> system >> idle >> waiting >> interrupts >> soft_interrupts >> stolen)) return 0;
+    const bool gives_way = getpriority(PRIO_PROCESS, 0) > 0;
+    const double ticks = user + (gives_way ? nice : 0) + system + interrupts + soft_interrupts + stolen;
+    return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 }  // namespace
@@ -42,13 +50,21 @@ int usable_cores() {
     return std::max(1, cores);
 }
 
-HostLoad::HostLoad() : cores_(std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)))) {}
+HostLoad::HostLoad()
+    : cores_(std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)))), since_(now()), free_(cores_) {}
+
+HostLoad::Times HostLoad::now() {
+    return {seconds(CLOCK_MONOTONIC), host_seconds(), seconds(CLOCK_PROCESS_CPUTIME_ID)};
+}
 
 int HostLoad::free_cores() {
-    constexpr double kWeight = 0.1;
-    const int others = std::max(0, running_threads() - 1);  // the caller runs, too
-    others_ += kWeight * (others - others_);
-    return std::max(1, static_cast<int>(std::lround(cores_ - others_)));
+    constexpr double kWindow = 0.25;  // the host's seconds come in hundredths
+    if (seconds(CLOCK_MONOTONIC) - since_.wall < kWindow) return free_;
+    const Times until = now();
+    const double others = (until.host - since_.host - (until.own - since_.own)) / (until.wall - since_.wall);
+    free_ = std::clamp(static_cast<int>(std::lround(cores_ - others)), 1, cores_);
+    since_ = until;
+    return free_;
 }
 
 }  // namespace stenod
