@@ -20,6 +20,7 @@ from ..hub import Hub, Refused
 from ..utterance import Configuration
 from .endpoint import Admission, Endpoint, bearer
 from .exchange import Conversation, audio_format
+from .hints import usable
 from .parsing import Phrases, Text, language_of, parsed, parsed_query
 
 ENCODINGS = {"pcm_s16le": "s16le", "pcm_mulaw": "mulaw"}
@@ -65,7 +66,7 @@ class TurnsQuery(Struct):
             hub.defaults,
             language=language_of(language) or hub.defaults.language,
             prompt=self.prompt or hub.defaults.prompt,
-            phrases=_list("keyterms_prompt", self.keyterms_prompt),
+            phrases=usable(hub, _list("keyterms_prompt", self.keyterms_prompt)),
             endpointing=endpointing,
             words=True,
             partials=self.include_partial_turns,
@@ -154,10 +155,9 @@ class TurnsConversation(Conversation):
                 old = session.configuration
                 changed = replace(
                     old,
-                    phrases=old.phrases if phrases is None else phrases,
+                    phrases=old.phrases if phrases is None else usable(self.hub, phrases),
                     prompt=old.prompt if prompt is None else prompt,
                 )
-                self.hub.check(changed)
                 session.configure(changed)
 
     async def refuse(self, refused: Refused, message: str | bytes) -> None:

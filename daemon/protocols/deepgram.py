@@ -47,6 +47,7 @@ from .deepgram_messages import (
 )
 from .endpoint import Admission
 from .exchange import Conversation
+from .hints import usable
 
 SILENCE_S = 10.0
 """A client that sends neither audio nor ``KeepAlive`` for so long is gone."""
@@ -155,10 +156,9 @@ class ListenConversation(Conversation):
             case CloseStream():
                 session.finish()
             case Configure(keyterms=tuple(keyterms)):
-                changed = replace(session.configuration, phrases=keyterms)
-                self.hub.check(changed)
-                session.configure(changed)
-                await self._send({"type": "ConfigureSuccess", "request_id": self._id, "keyterms": keyterms})
+                phrases = usable(self.hub, keyterms)
+                session.configure(replace(session.configuration, phrases=phrases))
+                await self._send({"type": "ConfigureSuccess", "request_id": self._id, "keyterms": phrases})
 
     async def _hear(self, session: Session, audio: bytes) -> None:
         container = next((CONTAINERS[magic] for magic in CONTAINERS if audio.startswith(magic)), None)

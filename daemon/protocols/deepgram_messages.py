@@ -13,6 +13,7 @@ from ..hub import Hub, Refused
 from ..utterance import Configuration
 from .endpoint import Admission, Endpoint, bearer, offered
 from .exchange import audio_format
+from .hints import usable
 from .parsing import Phrases, language_of, parsed, parsed_query
 
 ENCODINGS = {"linear16": "s16le", "linear32": "s32le", "mulaw": "mulaw", "alaw": "alaw"}
@@ -73,7 +74,7 @@ class ListenQuery(AudioQuery):
             hub,
             silence_ms=None if isinstance(self.endpointing, bool) else self.endpointing,
             language=named or hub.defaults.language,
-            phrases=self.keyterm + tuple(word.partition(":")[0] for word in self.keywords),
+            phrases=usable(hub, [*self.keyterm, *(word.partition(":")[0] for word in self.keywords)]),
             partials=self.interim_results,
         )
 
@@ -97,7 +98,7 @@ class TurnsQuery(AudioQuery):
             hub,
             silence_ms=self.eot_timeout_ms if soon else None,
             language=named or hub.defaults.language,
-            phrases=self.keyterm,
+            phrases=usable(hub, self.keyterm),
             partials=True,
         )
 

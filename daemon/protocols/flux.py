@@ -36,6 +36,7 @@ from .deepgram_messages import (
 )
 from .endpoint import Admission
 from .exchange import Conversation
+from .hints import usable
 
 TRIGGERS: dict[SpeechEndReason, str] = {"end_of_turn": "model", "flush": "manual"}
 """Why a turn ended; in all other cases ``timeout``."""
@@ -83,10 +84,9 @@ class TurnsConversation(Conversation):
             case CloseStream():
                 session.finish()
             case Configure(keyterms=tuple(keyterms)):
-                changed = replace(session.configuration, phrases=keyterms)
-                self.hub.check(changed)
-                session.configure(changed)
-                await self._send("ConfigureSuccess", thresholds={}, keyterms=keyterms)
+                phrases = usable(self.hub, keyterms)
+                session.configure(replace(session.configuration, phrases=phrases))
+                await self._send("ConfigureSuccess", thresholds={}, keyterms=phrases)
 
     async def refuse(self, refused: Refused, message: str | bytes) -> None:
         await self._send("Warning", code=refused.code.upper(), description=refused.message)

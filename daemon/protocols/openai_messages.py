@@ -13,6 +13,7 @@ from ..hub import Hub, Refused
 from ..segmenter import Endpointing
 from ..utterance import Configuration
 from .exchange import audio_format
+from .hints import usable
 from .parsing import Phrases, Text, language_of, parsed
 
 DEFAULT_RATE = 24000
@@ -170,7 +171,7 @@ class Setup:
     def updated(self, given: Input, hub: Hub) -> "Setup":
         """With what a client changes. Raises ``Refused``, naming the field."""
         turns = self.turn_detection if given.turn_detection is UNSET else given.turn_detection
-        configuration = replace(_hinted(self.configuration, given), endpointing=_endpointing(turns, hub))
+        configuration = replace(_hinted(self.configuration, given, hub), endpointing=_endpointing(turns, hub))
         hub.check(configuration)
         return Setup(_audio(given.format) if given.format else self.audio, configuration, turns)
 
@@ -225,7 +226,7 @@ class Setup:
         return None
 
 
-def _hinted(configuration: Configuration, given: Input) -> Configuration:
+def _hinted(configuration: Configuration, given: Input, hub: Hub) -> Configuration:
     hints = given.transcription
     if hints is None:
         return configuration
@@ -235,7 +236,7 @@ def _hinted(configuration: Configuration, given: Input) -> Configuration:
     if hints.prompt is not UNSET:
         changes["prompt"] = hints.prompt or ""
     if hints.keywords is not UNSET:
-        changes["phrases"] = hints.keywords or ()
+        changes["phrases"] = usable(hub, hints.keywords or ())
     return replace(configuration, **changes)
 
 
