@@ -6,6 +6,7 @@ Committed words are in normal type, tentative ones dimmed.
 """
 
 import asyncio
+import json
 import os
 import sys
 import time
@@ -59,8 +60,12 @@ async def daemon() -> AsyncIterator[str]:
 
 
 async def _pass_on(lines: asyncio.StreamReader) -> None:
+    """Warnings and errors from the log, which is JSON as nobody reads it at a terminal, and what is no log."""
     async for line in lines:
-        print(line.decode(), end="", file=sys.stderr)
+        said = line.decode().rstrip()
+        entry = json.loads(said) if said.startswith('{"time"') else {"level": "error", "message": said}
+        if entry["level"] != "info":
+            print(entry["message"], *filter(None, [entry.get("error")]), sep="\n", file=sys.stderr)
 
 
 async def play_when_there_is_room(address: str, file: str, text: LiveText) -> None:
