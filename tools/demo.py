@@ -60,11 +60,11 @@ async def daemon() -> AsyncIterator[str]:
 
 
 async def _pass_on(lines: asyncio.StreamReader) -> None:
-    """Warnings and errors from the log, which is JSON as nobody reads it at a terminal, and what is no log."""
+    """Errors of the log (JSON, as no terminal shows it), and what is no log line; warnings are events as well."""
     async for line in lines:
         said = line.decode().rstrip()
         entry = json.loads(said) if said.startswith('{"time"') else {"level": "error", "message": said}
-        if entry["level"] != "info":
+        if entry["level"] not in ("info", "warning"):
             print(entry["message"], *filter(None, [entry.get("error")]), sep="\n", file=sys.stderr)
 
 
