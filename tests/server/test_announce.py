@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from stenod.server.announce import WYOMING, announced
 from zeroconf import ServiceStateChange, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
@@ -20,3 +21,17 @@ async def test_it_is_found():
         assert await service.async_request(network.zeroconf, 10_000)
         assert (service.port, service.parsed_addresses()) == (12345, ["127.0.0.1"])
         await browser.async_cancel()
+
+
+async def test_where_the_system_does_not_let_us_the_daemon_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def refuse() -> None:
+        raise OSError("not here")
+
+    monkeypatch.setattr("ifaddr.get_adapters", refuse)
+    async with announced("0.0.0.0", 12345):
+        async with asyncio.timeout(30):
+            while not caplog.messages:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+    assert caplog.messages == ["Wyoming is not announced to the network: not here"]
