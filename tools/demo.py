@@ -60,7 +60,7 @@ async def daemon() -> AsyncIterator[str]:
 
 
 async def _pass_on(lines: asyncio.StreamReader) -> None:
-    """Errors of the log (JSON, as no terminal shows it), and what is no log line; warnings are events as well."""
+    """Errors of the log (JSON, as no terminal shows it) and other lines; warnings come as events."""
     async for line in lines:
         said = line.decode().rstrip()
         entry = json.loads(said) if said.startswith('{"time"') else {"level": "error", "message": said}
