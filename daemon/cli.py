@@ -8,7 +8,19 @@ from importlib.metadata import version
 from .access import AccessError
 from .audio.files import AudioFileError
 from .audio.microphone import NoMicrophone
-from .commands import captions, devices, doctor, history, listen, models, serve, tokens, transcribe
+from .clients.dictation.errors import DictationError
+from .commands import (
+    captions,
+    devices,
+    dictate,
+    doctor,
+    history,
+    listen,
+    models,
+    serve,
+    tokens,
+    transcribe,
+)
 from .journal import JournalError
 from .log_format import log_to_stderr
 from .models import ModelError, NotWritten
@@ -18,7 +30,7 @@ from .server.service import ServiceError
 from .settings import SettingsError
 from .standard_output import OutputError, discard_standard_output
 
-COMMANDS = (serve, listen, transcribe, captions, history, tokens, devices, models, doctor)
+COMMANDS = (serve, listen, dictate, transcribe, captions, history, tokens, devices, models, doctor)
 
 EXIT_CODES: dict[type[Exception], int] = {
     OutputError: 1,
@@ -32,6 +44,7 @@ EXIT_CODES: dict[type[Exception], int] = {
     NoMicrophone: 4,
     AddressError: 5,
     ServiceError: 5,
+    DictationError: 5,
 }
 """What a person can do something about: one line, no traceback."""
 INTERRUPTED = 130

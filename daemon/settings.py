@@ -4,11 +4,12 @@ Sources, first one wins: ``--option``; ``STENOD_*`` in the environment (nested `
 ``stenod.toml`` in the user's configuration folder; ``/etc/stenod/stenod.toml``.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
@@ -208,6 +209,48 @@ class Microphone(Section):
     """The channel that it speaks into."""
 
 
+class DictationRule(Section):
+    """How `stenod dictate` types into windows of one kind."""
+
+    window: str
+    """Regular expression that the window's class matches, whole and in any case."""
+    newline: Literal["return", "shift+return", "space"] = "return"
+    """What "new line" types; "space": never a new line."""
+    capitals: bool = True
+    """False: small letters only."""
+    trailing_space: bool = True
+    """A space at the end of a dictation."""
+    commands: bool = True
+    """Heed spoken commands; False: they are words like others."""
+
+    @field_validator("window")
+    @classmethod
+    def _compiles(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"this is no regular expression: {error}") from error
+        return pattern
+
+
+class Dictation(Section):
+    """What `stenod dictate` does."""
+
+    typist: Literal["auto", "xdotool", "wtype", "paste", "dotool", "ydotool"] = "auto"
+    """What types; auto: the first of xdotool (X11), wtype (Wayland) and paste that works here. dotool and
+    ydotool: only what is on a US keyboard."""
+    hotkey: Annotated[str | None, Field(examples=["KEY_PAUSE"])] = None
+    """The kernel's name of a key, which is read from the keyboards themselves; left out: none."""
+    hotkey_mode: Literal["hold", "toggle"] = "hold"
+    """Listen while the key is down; or toggle: it is pressed to start and to stop."""
+    sounds: bool = True
+    """Short tones when listening begins and ends, and when something is wrong."""
+    rules: tuple[DictationRule, ...] = ()
+    """Tables ``[[dictation.rules]]``, of which the first holds whose ``window`` (a regular expression) is the
+    focused window's class: ``newline`` ("return", "shift+return", "space"), ``capitals``, ``trailing_space``,
+    ``commands``. Behind them is one for terminals, where no new line is typed."""
+
+
 class Settings(BaseSettings):
     """All settings; frozen. Read them with ``load``."""
 
@@ -224,6 +267,7 @@ class Settings(BaseSettings):
     journal: Journal = Journal()
     protocols: Protocols = Protocols()
     microphone: Microphone = Microphone()
+    dictation: Dictation = Dictation()
 
 
 def load(options: dict[str, Any], config: Path | None = None) -> Settings:

@@ -26,6 +26,7 @@ LISTENS = "stenod listens on "
 
 CAPTIONS = [line for line in README.splitlines() if line.startswith("stenod captions ")]
 HISTORY = [line for line in README.splitlines() if line.startswith("stenod history ")]
+DICTATE = [line for line in README.splitlines() if line.startswith("stenod dictate")]
 RUN_ELSEWHERE = {
     "make demo": "by .ci/run",
     "make test": "by .ci/run",
@@ -35,6 +36,7 @@ RUN_ELSEWHERE = {
     "stenod listen": "by tests/e2e, which have a microphone",
     "stenod serve": "by the fixture `serving`",
     **dict.fromkeys(CAPTIONS, "by tests/commands, while somebody speaks"),
+    **dict.fromkeys(DICTATE, "by tests/dictation, which have a microphone and a window"),
     **dict.fromkeys(HISTORY, "by `test_history`, after something was said"),
     ". .venv/bin/activate": "the tests' environment is active",
 }

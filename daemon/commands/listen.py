@@ -6,19 +6,12 @@ A daemon that runs already does the work; else it is done in this process.
 import argparse
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
 
-from websockets.exceptions import InvalidHandshake
-
-from ..audio.microphone import Back, Item, Lost, Microphone, Overflow, Sound
-from ..audio.pcm import AudioFormat
-from ..clients import ConnectionLost, Sender, send
-from ..events import Ended, Error
+from ..audio.microphone import Microphone
 from ..hub import running
-from ..server.address import AddressError
-from ..server.microphone import take
-from ..settings import Settings, SettingsError
-from ..terminal import LiveText, show_all
+from ..listening import Listening, feed_until, in_process, through_daemon
+from ..settings import Settings
+from ..terminal import LiveText
 from .options import add_options, settings_of
 
 
@@ -49,78 +42,23 @@ async def _listen(settings: Settings) -> None:
     async with Microphone(settings.microphone.device) as microphone:
         with LiveText() as text:
             try:
-                await _through_daemon(settings, microphone, text, stop)
+                async with through_daemon(settings) as listening:
+                    await _show_until(stop, listening, microphone, text)
             except OSError:  # no daemon answers
-                await _in_process(settings, microphone, text, stop)
+                async with running(settings) as hub, in_process(hub) as listening:
+                    await _show_until(stop, listening, microphone, text)
 
 
-async def _through_daemon(
-    settings: Settings, microphone: Microphone, text: LiveText, stop: asyncio.Event
+async def _show_until(
+    stop: asyncio.Event, listening: Listening, microphone: Microphone, text: LiveText
 ) -> None:
-    """Raises ``OSError`` where no daemon answers, ``AddressError`` or ``SettingsError`` where one refuses."""
-    url = f"ws://{settings.server.host}:{settings.server.port}"
-    chosen = settings.session
-    opening = send(url, encoding="f32le", language=chosen.language, task=chosen.task, prompt=chosen.prompt)
-    try:
-        async with opening as sender:
-            showing = asyncio.create_task(_show(sender, text))
-            await _feed_until(stop, showing, microphone, lambda item: _send(sender, item))
-            if showing.done():
-                showing.result()  # it may tell better than a closed connection why
-            await sender.finish()
-            await showing
-    except InvalidHandshake as error:
-        raise AddressError(f"{url}: what answers there is no daemon with room for us ({error})") from error
-    except ConnectionLost as error:
-        raise AddressError(str(error)) from error
+    async def show() -> None:
+        async for event in listening:
+            text.show(event)
 
-
-async def _show(sender: Sender, text: LiveText) -> None:
-    async for event in sender:
-        if isinstance(event, Error) and event.field is not None:
-            raise SettingsError(f"session.{event.field}: {event.message}")
-        text.show(event)
-        if isinstance(event, Ended):
-            return
-
-
-async def _send(sender: Sender, item: Item) -> None:
-    match item:
-        case Sound(samples):
-            await sender.audio(samples.astype("<f4").tobytes())
-        case Overflow(samples) | Back(samples):
-            await sender.gap(samples)
-        case Lost():
-            await sender.flush()
-
-
-async def _in_process(
-    settings: Settings, microphone: Microphone, text: LiveText, stop: asyncio.Event
-) -> None:
-    async with running(settings) as hub:
-        session = await hub.open(AudioFormat(), hub.defaults, None)
-        showing = asyncio.create_task(show_all(session.attach_sender(), text))
-        hub.start(session)
-        await _feed_until(stop, showing, microphone, lambda item: take(session, item))
-        session.finish()
-        await showing
-
-
-async def _feed_until(
-    stop: asyncio.Event,
-    showing: asyncio.Task[None],
-    microphone: Microphone,
-    use: Callable[[Item], Awaitable[None]],
-) -> None:
-    """Uses what the microphone hears until we are to stop, or nothing more is to be shown."""
-
-    async def feed() -> None:
-        async for item in microphone:
-            await use(item)
-
-    feeding = asyncio.create_task(feed())
-    stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait({feeding, stopping, showing}, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    feeding.cancel()
-    await asyncio.wait({feeding, stopping})
+    showing = asyncio.create_task(show())
+    await feed_until(stop, showing, microphone, listening.take)
+    if showing.done():
+        showing.result()  # it may tell better than a closed connection why
+    await listening.finish()
+    await showing

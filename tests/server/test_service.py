@@ -99,7 +99,7 @@ def test_a_unit_is_one(unit: Path, tmp_path: Path):
     """Read by systemd itself, with a program that is there."""
     folder = tmp_path / "units"
     folder.mkdir()
-    for other in unit.parent.glob("stenod.*"):
+    for other in unit.parent.glob("stenod*.*"):
         text = re.sub(r"ExecStart=\S+", "ExecStart=/bin/true", other.read_text())
         (folder / other.name).write_text(text)
     manager = ["--user"] if unit.parent.name == "user" else []
