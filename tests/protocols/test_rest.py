@@ -78,6 +78,8 @@ async def test_one_address_for_all(running_daemon: Running, tmp_path: Path):
         address = f"127.0.0.1:{port}"
         async with AsyncOpenAI(base_url=f"http://{address}/v1", api_key="any") as client:
             answer = await client.audio.transcriptions.create(file=SHIPPED / CLIP, **FIELDS)
+            async with client.realtime.connect(model="whisper-1") as connection:
+                assert (await connection.recv()).type == "session.created"
             [model] = [model.id async for model in client.models.list()]
         assert (plain(answer.text), model) == (SAID, "whisper-base")
         async with send(f"ws://{address}") as sender:
