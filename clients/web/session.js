@@ -32,7 +32,7 @@ export class Session {
   constructor({ rate, choices, token, on, saved = null }) {
     this.#choices = choices;
     this.#on = on;
-    this.#saved = saved ?? { rate, session: null, secret: null, lastSeq: 0, startedAt: null };
+    this.#saved = saved ?? { rate, session: null, secret: secret(), lastSeq: 0, startedAt: null };
     this.#outbox = new Outbox(KEPT_S * this.#saved.rate);
     this.#paused = saved !== null;
     this.token = token;
@@ -54,6 +54,9 @@ export class Session {
       this.#end(error);
       return;
     }
+    this.#heard = performance.now();
+    clearInterval(this.#pump);
+    this.#pump = setInterval(() => this.#tick(), PUMP_MS);
     const socket = this.#socket;
     socket.onopen = () => this.#greet();
     socket.onmessage = (message) => this.#take(JSON.parse(message.data));
@@ -94,30 +97,32 @@ export class Session {
   }
 
   #greet() {
-    this.#heard = performance.now();
     this.#finished = false;
-    const { session, secret, lastSeq, rate } = this.#saved;
+    const { session, secret: token, lastSeq, rate } = this.#saved;
     if (session !== null) {
-      this.#say({ type: "resume", session, token: secret, last_seq: lastSeq });
+      this.#say({ type: "resume", session, token, last_seq: lastSeq });
       return;
     }
     const { channel, model, language } = this.#choices;
     this.#say({
       type: "start",
       audio: { encoding: "s16le", sample_rate: rate, channels: 1 },
+      token,
       words: true,
       ...(channel && { channel }),
       ...(model && { model }),
       ...(language && { language }),
     });
-    this.#outbox.rewind(0);
-    this.#speak();
   }
 
-  #speak() {
+  // The daemon knows the session, and has its audio up to a sample.
+  #speak(received) {
+    this.#outbox.rewind(received);
+    this.#backoff.connected();
+    this.#on.state("open");
+    this.#on.change();
+    this.#cameBack();
     this.#speaking = true;
-    clearInterval(this.#pump);
-    this.#pump = setInterval(() => this.#flow(), PUMP_MS);
     this.#flow();
   }
 
@@ -135,8 +140,12 @@ export class Session {
       if (piece.gap) this.#say({ type: "gap", samples: piece.gap });
       else this.#socket.send(piece.samples);
     }
-    // Acknowledgements come about once a second while there is audio, and the end within the last decode.
-    if (!this.#finishing && performance.now() - this.#heard > SILENT_MS) this.#socket.close();
+  }
+
+  // Acknowledgements come about once a second while there is audio; only the end may be long in coming.
+  #tick() {
+    if (!this.#finished && performance.now() - this.#heard > SILENT_MS) this.#socket.close();
+    else this.#flow();
   }
 
   #take(event) {
@@ -145,23 +154,18 @@ export class Session {
     switch (event.type) {
       case "started":
         saved.session = event.session;
-        saved.secret = event.token;
-        this.#opened();
+        this.#speak(event.received_samples ?? 0);
         return;
       case "resumed":
-        this.#outbox.rewind(event.received_samples);
         this.#configure();
-        this.#speak();
-        this.#opened();
-        this.#cameBack();
+        this.#speak(event.received_samples);
         return;
       case "ack":
         this.#outbox.acknowledge(event.received_samples);
         return;
       case "error":
         if (event.fatal) this.#refusal = new Refusal(event.code, event.message);
-        // It may have had our `finish` before the connection was lost.
-        if (!(this.#finished && event.code === "bad_message")) this.#on.event(event);
+        this.#on.event(event);
         return;
     }
     if (isNumbered(event)) {
@@ -175,12 +179,6 @@ export class Session {
       this.#socket.close();
       this.#end(null);
     }
-  }
-
-  #opened() {
-    this.#backoff.connected();
-    this.#on.state("open");
-    this.#on.change();
   }
 
   #closed({ code }) {
@@ -204,7 +202,7 @@ export class Session {
     const saved = this.#saved;
     const before = this.#outbox.restart();
     if (saved.startedAt !== null) saved.startedAt += (1000 * before) / saved.rate;
-    Object.assign(saved, { session: null, secret: null, lastSeq: 0 });
+    Object.assign(saved, { session: null, secret: secret(), lastSeq: 0 });
     this.#cameBack();
     if (this.#finishing && this.#outbox.end === 0) this.#end(null);
     else this.connect();
@@ -225,4 +223,9 @@ export class Session {
   #say(message) {
     this.#socket.send(JSON.stringify(message));
   }
+}
+
+// A token that the session is found again by, also where the connection is lost before it was told.
+function secret() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(24)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
