@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from websockets.exceptions import InvalidHandshake
+from websockets.exceptions import InvalidHandshake, InvalidURI
 
 from ..caption_outputs import CaptionOutput, ObsText, Subtitles, TextFile, news
 from ..clients import ConnectionLost, follow
@@ -77,18 +77,21 @@ def _output(target: str, path: Path | None, stack: ExitStack) -> CaptionOutput:
 
 
 async def _read(url: str, channel: str, output: CaptionOutput) -> None:
-    """Raises ``AddressError`` and ``OutputError``."""
+    """Raises ``AddressError``, ``OutputError``, and ``SettingsError`` where ``url`` is none."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
         await _show(news(follow(url, channel, token=os.environ.get(TOKEN_VARIABLE))), output, stop)
+    except InvalidURI as error:
+        raise SettingsError(f"--url: {error}") from error
     except InvalidHandshake as error:
-        raise AddressError(f"{url}: the daemon does not let us in ({error})") from error
+        hint = f"{TOKEN_VARIABLE} may have to hold a token"
+        raise AddressError(f"{url}: the daemon does not let us in ({error}); {hint}") from error
     except ConnectionLost as error:
         raise AddressError(str(error)) from error
     except OSError as error:
-        raise AddressError(f"{url}: no daemon answers ({error}); start one with `stenod serve`") from error
+        raise AddressError(f"{url}: no connection ({error}); does `stenod serve` run there?") from error
 
 
 async def _show(events: AsyncIterator[AnyEvent], output: CaptionOutput, stop: asyncio.Event) -> None:

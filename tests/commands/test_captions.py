@@ -104,7 +104,8 @@ def test_captions_grow_while_somebody_speaks(daemon: str, tmp_path: Path) -> Non
         (["--channel", "a/b"], 2, "--channel: a name has"),
         (["--channel", "a", "--to", "obs"], 2, "needs a file"),
         (["--channel", "a", "--to", "srt", "-o", "no/such/folder.srt"], 1, "cannot be written"),
-        (["--channel", "a", "--url", "ws://127.0.0.1:1"], 5, "no daemon answers"),
+        (["--channel", "a", "--url", "ws://127.0.0.1:1"], 5, "no connection"),
+        (["--channel", "a", "--url", "127.0.0.1:1"], 2, "--url: "),
     ],
 )
 def test_what_cannot_be_done_is_one_line(
