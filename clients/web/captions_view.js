@@ -11,6 +11,7 @@ const NEAR_END_PX = 40;
 
 export class CaptionsView {
   #box;
+  #following = true;  // whether the newest text stays in sight
   #shown = new Map();  // line: {element, tentative, length of the committed text shown}
   #most;
 
@@ -18,6 +19,8 @@ export class CaptionsView {
   constructor(box, most = 500) {
     this.#box = box;
     this.#most = most;
+    box.addEventListener("scroll", () => { this.#following = this.atEnd; });
+    new ResizeObserver(() => { if (this.#following) this.scrollToEnd(); }).observe(box);
   }
 
   // Whether the newest text is in sight.
@@ -27,11 +30,10 @@ export class CaptionsView {
   }
 
   show(line) {
-    const follow = this.atEnd;
     if (line.gap !== undefined) this.#showGap(line);
     else this.#showSpeech(line);
     while (this.#shown.size > this.#most) this.#remove(this.#shown.keys().next().value);
-    if (follow) this.scrollToEnd();
+    if (this.#following) this.scrollToEnd();
   }
 
   scrollToEnd() {
