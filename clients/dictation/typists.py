@@ -27,19 +27,26 @@ class Typist(Protocol):
 
 
 class Wtype:
-    """Wayland, where the compositor lets programs be a keyboard: sway, Hyprland, river and their kin."""
+    """Wayland, where the compositor lets programs be a keyboard: sway, Hyprland, river and their kin.
+
+    Each run is a new keyboard: keys are lost that come before the others have seen it, or as it goes.
+    """
+
+    _PACE = ("-s", "50", "-d", "4")
+    _LINGER = ("-s", "50")
 
     async def type(self, text: str) -> None:
         """Types one line."""
         for start in range(0, len(text), 100):  # it needs a key of its keymap for each character
-            await run("wtype", "-d", "2", "-", text=text[start : start + 100])
+            await run("wtype", *self._PACE, "-", *self._LINGER, text=text[start : start + 100])
 
     async def press(self, key: Key, times: int = 1) -> None:
         """Presses a key so many times."""
         shift, name = key.startswith("shift+"), key.removeprefix("shift+")
         for start in range(0, times, 100):
             keys = ["-k", name] * min(100, times - start)
-            await run("wtype", "-d", "2", *(["-M", "shift", *keys, "-m", "shift"] if shift else keys))
+            keys = ["-M", "shift", *keys, "-m", "shift"] if shift else keys
+            await run("wtype", *self._PACE, *keys, *self._LINGER)
 
 
 class Ydotool:
