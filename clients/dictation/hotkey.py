@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Literal, Protocol
 
 from .errors import CannotControl
 
@@ -18,9 +19,31 @@ MODIFIERS = ("SHIFT", "CTRL", "ALT", "META")
 UP, DOWN = 0, 1
 
 
-def is_modifier(name: str) -> bool:
-    """Whether what is typed while the key is down would become shortcuts."""
-    return name.endswith(MODIFIERS)
+class Dictates(Protocol):
+    """What a hotkey needs of a dictation."""
+
+    may_type: asyncio.Event
+
+    def order(self, command: Literal["toggle", "start", "stop"]) -> None:
+        """Starts or stops it."""
+
+
+def pressing(dictation: Dictates, name: str, mode: Literal["hold", "toggle"]) -> Callable[[int], None]:
+    """What a key does as it goes ``DOWN`` and ``UP``."""
+
+    def press(value: int) -> None:
+        if mode == "toggle":
+            if value == DOWN:
+                dictation.order("toggle")
+        elif value == DOWN:
+            if name.endswith(MODIFIERS):  # what is typed meanwhile would become shortcuts
+                dictation.may_type.clear()
+            dictation.order("start")
+        else:
+            dictation.may_type.set()
+            dictation.order("stop")
+
+    return press
 
 
 class Hotkey:

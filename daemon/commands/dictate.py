@@ -15,7 +15,7 @@ from pathlib import Path
 from ..clients.dictation.control import COMMANDS, answering, ask, folder, only_one
 from ..clients.dictation.dictation import Dictation, Ears
 from ..clients.dictation.focus import focus_of
-from ..clients.dictation.hotkey import DOWN, Hotkey, is_modifier
+from ..clients.dictation.hotkey import Hotkey, pressing
 from ..clients.dictation.sounds import Sounds
 from ..clients.dictation.spoken import table_of
 from ..clients.dictation.typists import choose
@@ -81,22 +81,8 @@ async def _serve(settings: Settings) -> None:
 
 async def _watch(dictation: Dictation, chosen: Chosen) -> None:
     """The hotkey, if there is one."""
-    if (name := chosen.hotkey) is None:
-        return
-
-    def press(value: int) -> None:
-        if chosen.hotkey_mode == "toggle":
-            if value == DOWN:
-                dictation.order("toggle")
-        elif value == DOWN:
-            if is_modifier(name):
-                dictation.may_type.clear()
-            dictation.order("start")
-        else:
-            dictation.may_type.set()
-            dictation.order("stop")
-
-    await Hotkey(name, press).watch()
+    if chosen.hotkey is not None:
+        await Hotkey(chosen.hotkey, pressing(dictation, chosen.hotkey, chosen.hotkey_mode)).watch()
 
 
 def _show(place: Path, state: str) -> None:

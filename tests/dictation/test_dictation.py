@@ -8,13 +8,14 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import soundfile
 from stenod.cli import main
 from stenod.clients.dictation.control import ask, folder, only_one
 from stenod.clients.dictation.errors import CannotControl
-from stenod.clients.dictation.hotkey import Hotkey
+from stenod.clients.dictation.hotkey import DOWN, UP, Hotkey, pressing
 from stenod.clients.dictation.sounds import NOTE_S, NOTES, Sounds
 
 from tests.recordings import SHIPPED
@@ -130,6 +131,36 @@ def test_a_runtime_folder_of_others_is_refused(runtime: Path) -> None:
 def test_why_a_hotkey_cannot_be(key: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(CannotControl, match=reason):
         Hotkey(key, print, tmp_path)
+
+
+class Ordered:
+    """Notes what it is told, and whether it may type then."""
+
+    def __init__(self) -> None:
+        self.may_type = asyncio.Event()
+        self.may_type.set()
+        self.orders: list[tuple[str, bool]] = []
+
+    def order(self, command: str) -> None:
+        self.orders.append((command, self.may_type.is_set()))
+
+
+@pytest.mark.parametrize(
+    ("key", "mode", "orders"),
+    [
+        ("KEY_PAUSE", "hold", [("start", True), ("stop", True)]),
+        ("KEY_RIGHTCTRL", "hold", [("start", False), ("stop", True)]),
+        ("KEY_RIGHTCTRL", "toggle", [("toggle", True)]),
+    ],
+)
+async def test_what_a_hotkey_does(
+    key: str, mode: Literal["hold", "toggle"], orders: list[tuple[str, bool]]
+) -> None:
+    ordered = Ordered()
+    press = pressing(ordered, key, mode)
+    press(DOWN)
+    press(UP)
+    assert ordered.orders == orders
 
 
 def test_keyboards_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
