@@ -224,6 +224,7 @@ class Hub:
             if session.end_reason is None:
                 SESSIONS_RESUMED.inc()
                 return Resumption(session, session.channel, session.realign())
+            await self.ended(session)  # its last events are about to be told
         ended = self.departures.find(token)
         if ended is not None and ended.id == wanted and last_seq <= ended.last_seq:
             return Resumption(None, ended.channel, ended.received_frames, ended.flushes)

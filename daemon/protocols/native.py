@@ -115,8 +115,6 @@ class StreamConnection:
                 if opened.session is None:
                     await self._tell_rest(opened)
                 else:
-                    if opened.session.id not in self._hub.sessions:
-                        self._hub.start(opened.session, slot)
                     await self._run(opened, opened.session)
         except Refused as refused:
             await self._refuse(refused)
@@ -214,6 +212,7 @@ class StreamConnection:
         self._hold(session)
         sender = session.attach_sender()
         session.answer(self._started(session.id, session.issue_token(start.token), session))
+        self._hub.start(session, slot)
         return Opened(session.id, session, aiter(sender), first)
 
     def _started(self, name: str, token: str, session: Session | None, frames: int = 0) -> Started:

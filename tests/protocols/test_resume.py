@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,10 @@ from stenod.events import (
     Started,
     decode,
 )
+from stenod.hub import Slot
+from stenod.journal import Reader
+from stenod.journal.store import Store
+from stenod.protocols.native import Opened, StreamConnection
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
@@ -128,6 +133,50 @@ async def test_a_session_that_ended_while_its_sender_was_away_tells_its_end(daem
     assert again[-1].reason == "finished"
     assert sequence(again)[0] == 2
     assert second.close_code == 1000
+
+
+async def test_a_session_that_ends_while_its_sender_comes_back_tells_its_end(
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """However busy the machine is: here it is not served before the session has ended."""
+    open_in_time = StreamConnection._open_in_time
+
+    async def served_late(self: StreamConnection, slot: Slot) -> Opened | None:
+        opened = await open_in_time(self, slot)
+        if opened is not None and opened.session is not None and self._came_back:
+            await opened.session.over.wait()
+        return opened
+
+    monkeypatch.setattr(StreamConnection, "_open_in_time", served_late)
+    async with own_daemon(model_path, journal=tmp_path) as (_, address):
+        async with connect(f"{address}/v1/stream") as first:
+            started, told = await start(first)
+            await say(first, pcm(clip()), {"type": "finish"})
+            told += await until(first, SpeechStarted)
+            await lose(first)
+        async with connect(f"{address}/v1/stream") as second:
+            await say(second, resume(started, told))
+            told += await rest(second)
+    assert isinstance(told[-1], Ended)
+    kept = [decode(event) for event in Reader.open(tmp_path).session_events(started.session, 0)]
+    assert kept == numbered(told)
+
+
+async def test_a_session_whose_end_is_not_kept_yet_is_waited_for(
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with (
+        own_daemon(model_path, journal=tmp_path) as (_, address),
+        connect(f"{address}/v1/stream") as first,
+    ):
+        started, told = await start(first)
+        monkeypatch.setattr(Store, "write", lambda *_: time.sleep(0.5))  # the disk is busy
+        await say(first, {"type": "finish"})
+        await lose(first)
+        async with connect(f"{address}/v1/stream") as second:
+            await say(second, resume(started, told))
+            told += await rest(second)
+    assert isinstance(told[-1], Ended)
 
 
 async def test_flushes_are_answered_again(daemon: str):
