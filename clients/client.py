@@ -60,8 +60,6 @@ class Sender:
         self._headers = headers
         self._start = start
         self._outbox = outbox
-        self._asked = False
-        """Whether the daemon may have the session already, though it has not said so."""
         self._started: events.Started | None = None
         self._last_seq = 0
         self._flushes: dict[str, str | int | None] = {}
@@ -153,8 +151,9 @@ class Sender:
         if self._started is not None:
             await self._resume(socket, self._started)
             backoff.connected()
-        elif await self._open(socket):
-            return True
+        else:
+            self._outbox.rewind(0)
+            await socket.send(json.dumps(self._start))
         pumping = asyncio.create_task(self._pump(socket))
         try:
             async for message in socket:
@@ -168,18 +167,6 @@ class Sender:
         finally:
             pumping.cancel()
             await asyncio.wait({pumping})
-
-    async def _open(self, socket: ClientConnection) -> bool:
-        """Asks for the session, which may be open since an earlier connection; True: it was refused."""
-        await socket.send(json.dumps(self._start))
-        if not self._asked:
-            self._asked = True
-            return False
-        event = events.decode(await socket.recv())
-        if isinstance(event, events.Started):
-            self._outbox.rewind(event.received_samples)
-        self._take(event)
-        return self._refused
 
     async def _resume(self, socket: ClientConnection, started: events.Started) -> None:
         message = {"session": started.session, "token": started.token, "last_seq": self._last_seq}

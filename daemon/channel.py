@@ -146,7 +146,7 @@ class Channel:
         self.published = 0
         """How many numbered events were published, in all."""
         self.recalled = False
-        """Whether it was told what was published before it was made."""
+        """Whether it knows of what was published before it was made, which the journal has."""
 
     @property
     def subscribers(self) -> int:
@@ -167,7 +167,7 @@ class Channel:
         finally:
             self._readers -= 1
 
-    def recall(self, told: Sequence[Numbered], finals: Sequence[Final]) -> None:
+    def recall(self, last: Numbered | None, finals: Sequence[Final]) -> None:
         """What was told last, and the last finals, by sessions that spoke before this channel was made."""
         if self.recalled:
             return
@@ -175,10 +175,10 @@ class Channel:
         known = {event.session for event, _ in self._told}
         if self.source is not None:
             known.add(self.source.id)
-        before = [(event, Publication(event)) for event in told if event.session not in known]
-        self._told = deque([*before, *self._told], self._told.maxlen)
-        before_finals = [final for final in finals if final.session not in known]
-        self._finals = deque([*before_finals, *self._finals], SNAPSHOT_FINALS)
+        if last is not None and last.session not in known:
+            self._told = deque([(last, Publication(last)), *self._told], self._told.maxlen)
+        before = [final for final in finals if final.session not in known]
+        self._finals = deque([*before, *self._finals], SNAPSHOT_FINALS)
 
     def publish(self, publication: Publication) -> None:
         """Tells an event to every subscriber; never waits for one."""
@@ -245,7 +245,8 @@ class Channel:
 
     def _after(self, since: Cursor) -> list[Publication] | None:
         """What was told after a cursor; None if that is not known any more."""
-        start = 0 if since == BEGINNING and len(self._told) == self.published else None
+        all_of_it = len(self._told) == self.published and not self.recalled
+        start = 0 if since == BEGINNING and all_of_it else None
         for i, (event, _) in enumerate(self._told):
             if event.session == since.session:
                 if event.seq <= since.seq:

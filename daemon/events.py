@@ -173,8 +173,6 @@ class Started(Event, frozen=True, tag="started"):
     token: str
     resume_for_s: float
     limits: Limits
-    received_samples: int = 0
-    """Where audio goes on, if the session was open already; as of ``resumed``."""
 
 
 class Resumed(Event, frozen=True, tag="resumed"):

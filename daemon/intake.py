@@ -48,9 +48,11 @@ class Intake:
         """Sample frames received, at the declared rate, gaps included."""
         return self._decoder.received_frames
 
-    @property
-    def kept_frames(self) -> int:
-        """Of the received frames, those that the source need not keep: a killed daemon would have them."""
+    def keep(self) -> int:
+        """Hands what was received over to the disk.
+
+        Returns how many of the received frames the source need not keep: a killed daemon would have them.
+        """
         if self._log is None:
             return self.received_frames
         self._log.write()
@@ -64,7 +66,8 @@ class Intake:
 
     async def feed(self, data: bytes) -> None:
         """Takes audio as declared, cut anywhere. Waits while too much audio is waiting."""
-        self._asked_again = False
+        if data:
+            self._asked_again = False
         await self.push(self._decoder.feed(data))
 
     async def push(self, samples: NDArray[np.float32]) -> None:

@@ -37,15 +37,16 @@ async def recall(channel: Channel, journal: Journal | None) -> None:
     if journal is None or name is None or channel.recalled:
         return
     try:
-        told, finals = await journal.read(
-            lambda reader: (reader.last_events(name, 1), reader.last_finals(name, SNAPSHOT_FINALS))
+        last, finals = await journal.read(
+            lambda reader: (reader.last_event(name), reader.last_finals(name, SNAPSHOT_FINALS))
         )
     except JournalError as error:
         logger.error("what was told in channel %s before is not known: %s", name, error)
         return
+    event = decode(last) if last is not None else None
     channel.recall(
-        [event for event in map(decode, told) if isinstance(event, Numbered)],
-        [event for event in map(decode, finals) if isinstance(event, Final)],
+        event if isinstance(event, Numbered) else None,
+        [final for final in map(decode, finals) if isinstance(final, Final)],
     )
 
 

@@ -113,8 +113,8 @@ async def test_the_cursor_of_an_empty_channel_brings_all_that_came_since(channel
 
 async def test_what_was_told_before_comes_before_what_is_told_now(channel: Channel):
     channel.publish(Publication(started("b")))
-    channel.recall([final(9)], [final(3), final(9)])
-    channel.recall([final(9)], [final(9)])
+    channel.recall(final(9), [final(3), final(9)])
+    channel.recall(final(9), [final(9)])
     assert channel.snapshot() == Snapshot((final(3), final(9)), "b:1")
     assert await waiting(resumed(channel, Cursor("a", 8))) == [final(9), started("b")]
     assert channel.resume(BEGINNING) is None

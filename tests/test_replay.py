@@ -51,6 +51,13 @@ async def test_after_a_restart_a_snapshot_shows_what_was_before(channel: Channel
     assert await read(Channel("elsewhere", 16, 16), journal, None, 1) == [Snapshot((), ":0")]
 
 
+async def test_from_the_beginning_is_all_of_it_also_before_the_restart(channel: Channel, journal: Journal):
+    later = [told.event for told in conversation("b2")]
+    for event in later:
+        channel.publish(Publication(event))
+    assert await read(channel, journal, Cursor.parse(":0"), 14) == TOLD + later
+
+
 async def test_what_is_read_from_the_journal_before_it_is_published_is_told_once(
     channel: Channel, journal: Journal
 ):

@@ -153,14 +153,14 @@ class Reader:
         )
         return [json for (json,) in rows][::-1]
 
-    def last_events(self, channel: str, limit: int) -> list[bytes]:
-        """The JSON of the last numbered events told in a channel, in order."""
-        rows = self._database.execute(
+    def last_event(self, channel: str) -> bytes | None:
+        """The JSON of the last numbered event told in a channel; None: nothing was."""
+        row = self._database.execute(
             "SELECT json FROM sessions CROSS JOIN events ON events.session = sessions.key "
-            "WHERE channel = ? ORDER BY sessions.key DESC, seq DESC LIMIT ?",
-            (channel, limit),
-        )
-        return [json for (json,) in rows][::-1]
+            "WHERE channel = ? ORDER BY sessions.key DESC, seq DESC LIMIT 1",
+            (channel,),
+        ).fetchone()
+        return None if row is None else bytes(row[0])
 
     def events_after(self, channel: str, session: str, seq: int, limit: int) -> list[bytes] | None:
         """The JSON of a channel's numbered events after a cursor, also of later sessions, in order.

@@ -14,12 +14,13 @@ from websockets.exceptions import ConnectionClosed
 from ..access import Grant
 from ..audio.pcm import AudioFormat, UnsupportedAudio
 from ..channel import Cursor
-from ..events import Ack, Dropped, Ended, EndReason, Flushed, Limits, Resumed, Started, encode
+from ..events import Ack, Dropped, Ended, EndReason, Event, Flushed, Limits, Resumed, Started, encode
 from ..hub import Hub, Refused, Slot
 from ..journal import JournalError
 from ..publication import Publication
 from ..rate import Rate
 from ..replay import follow, of_session
+from ..segmenter import Endpointing
 from ..session import Session
 from .endpoint import Admission, Endpoint, bearer, offered, require
 from .exchange import SLOW_CLOSE, cancel, close_code, exchange, ignore_messages, keep_alive
@@ -101,6 +102,8 @@ class StreamConnection:
         self._rate = Rate(hub.settings.limits.messages_per_s)
         self._session: Session | None = None
         self._came_back = False
+        self._known_bytes = 0
+        """Of what it says again, what the session has."""
         self._evicted = asyncio.Event()
         self._gone = asyncio.Event()
 
@@ -211,24 +214,27 @@ class StreamConnection:
         session = await self._hub.open(audio, configuration, start.channel, start.take_over)
         self._hold(session)
         sender = session.attach_sender()
-        session.answer(self._started(session.id, session.issue_token(start.token), session))
+        session.answer(self._started(session.id, session.issue_token(start.token), configuration.endpointing))
         self._hub.start(session, slot)
         return Opened(session.id, session, aiter(sender), first)
 
-    def _started(self, name: str, token: str, session: Session | None, frames: int = 0) -> Started:
-        limits, cut = self._hub.settings.limits, session.configuration.endpointing if session else None
+    def _started(self, session: str, token: str, cut: Endpointing | None) -> Started:
+        limits = self._hub.settings.limits
         told = Limits(limits.frame_bytes, limits.buffer_s, cut.max_utterance_s if cut else None)
-        return Started(name, token, self._hub.departures.resume_for_s, told, frames)
+        return Started(session, token, self._hub.departures.resume_for_s, told)
 
     async def _resume(self, resume: Resume, again: bool = False) -> Opened:
-        """``again``: the session was asked for once more with ``start``."""
+        """``again``: with ``start``, by a sender that does not know that it was heard, and says all again."""
         resumption = await self._hub.resume(resume.session, resume.token, resume.last_seq)
         self._came_back = True
         session = resumption.session
         if session is not None:
             self._hold(session)
-        frames = resumption.frames
-        back = self._started(resume.session, resume.token, session, frames) if again else Resumed(frames)
+        back: Event = Resumed(resumption.frames)
+        if again:
+            cut = session.configuration.endpointing if session is not None else None
+            back = self._started(resume.session, resume.token, cut)
+            self._known_bytes = resumption.frames * session.audio.frame_bytes if session is not None else 0
         for answer in (back, *map(Flushed, resumption.flushes)):
             await self._socket.send(encode(answer), text=True)
         told = follow(
@@ -320,14 +326,16 @@ class StreamConnection:
         acknowledged = 0
         while True:
             await asyncio.sleep(ACK_S)
-            if (kept := session.kept_frames) != acknowledged:
+            if (kept := session.keep()) != acknowledged:
                 acknowledged = kept
                 session.answer(Ack(kept))
 
     async def _take(self, session: Session, message: str | bytes) -> None:
         await self._rate.next()
         if isinstance(message, bytes):
-            await session.feed(message)
+            known = min(self._known_bytes, len(message))
+            self._known_bytes -= known
+            await session.feed(message[known:])
         else:
             self._answer(session, message)
             await session.room()
@@ -335,6 +343,11 @@ class StreamConnection:
     def _answer(self, session: Session, text: str) -> None:
         try:
             message = parse(text)
+            if self._known_bytes:
+                if isinstance(message, GapMessage):
+                    gap = message.samples * session.audio.frame_bytes
+                    self._known_bytes = max(0, self._known_bytes - gap)
+                return
             if session.finishing and self._came_back:
                 return  # its sender says again what it cannot know to have arrived
             if session.finishing:

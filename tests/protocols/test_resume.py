@@ -255,19 +255,19 @@ async def test_a_source_that_is_away_holds_its_channel_unless_another_takes_over
 async def test_a_sender_that_lost_its_connection_before_started_came_finds_its_session(daemon: str):
     room, token = uuid4().hex, uuid4().hex
     async with connect(f"{daemon}/v1/stream") as first:
-        await say(first, START | {"channel": room, "token": token}, pcm(clip())[:32000])
+        await say(first, START | {"channel": room, "token": token}, pcm(clip())[:16000])
+        await say(first, {"type": "gap", "samples": 1600}, pcm(clip())[16000:32001])
         told = await until(first, SpeechStarted)  # the daemon has it; its sender does not know
         await lose(first)
     async with connect(f"{daemon}/v1/stream") as second:
-        await say(second, START | {"channel": room, "token": token})
-        again = decode(await second.recv())
-        assert isinstance(again, Started)
-        assert again.token == token
-        assert again.received_samples == 16000
-        await say(second, pcm(clip())[2 * again.received_samples :], {"type": "finish"})
+        await say(second, START | {"channel": room, "token": token}, pcm(clip())[:16000])
+        await say(second, {"type": "gap", "samples": 1600}, pcm(clip())[16000:], {"type": "finish"})
         events = await rest(second)
-    assert events[: len(numbered(told))] == numbered(told)
+    assert isinstance(events[0], Started)
+    assert events[0].token == token
+    assert numbered(events)[: len(numbered(told))] == numbered(told)
     assert plain(finals(events)[0].text) == SAID
+    assert numbered(events)[-1].audio_s == len(clip()) / 16000 + 0.1  # type: ignore[attr-defined]
     assert sequence(events) == list(range(1, len(sequence(events)) + 1))
 
 
