@@ -35,7 +35,7 @@ async def held(field: Field, typist: Typist) -> str:
     return text.removesuffix(END)
 
 
-@pytest.mark.parametrize("layout", ["de", "us,ru", "ru,us"])
+@pytest.mark.parametrize("layout", ["de", "ru,us"])
 async def test_every_character_arrives_on_every_layout(layout: str, field: OpenField) -> None:
     await run("setxkbmap", layout)
     typist = XdoTool()
@@ -48,7 +48,7 @@ async def test_a_long_text_at_speed(field: OpenField) -> None:
     await run("setxkbmap", "de")
     typist = XdoTool()
     text = " ".join(
-        f"{number}. Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich." for number in range(15)
+        f"{number}. Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich." for number in range(10)
     )
     async with field() as window:
         await typist.type(text)
