@@ -4,6 +4,10 @@
 
 namespace stenod {
 
+/// The rows of a matrix of results that may be of any number are padded with zeros to a multiple of this: then one kernel
+/// serves all of them.
+constexpr int kRowTile = 16;
+
 struct Linear {
     ggml_tensor* weight = nullptr;
     ggml_tensor* bias = nullptr;  ///< null where there is none

@@ -95,10 +95,6 @@ void layer_norm_row(float* out, const float* x, const float* weight, const float
     for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * scale * weight[i] + bias[i];
 }
 
-float* row(const ggml_tensor* tensor, int64_t index) {
-    return reinterpret_cast<float*>(static_cast<char*>(tensor->data) + index * tensor->nb[1]);
-}
-
 /// This thread's share of the rows.
 template <typename Function>
 void for_rows(const ggml_tensor* tensor, int thread, int threads, Function function) {

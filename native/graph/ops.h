@@ -4,6 +4,11 @@
 
 namespace stenod {
 
+/// The f32 values of a tensor's row, in any dimension above the first.
+inline float* row(const ggml_tensor* tensor, int64_t index) {
+    return reinterpret_cast<float*>(static_cast<char*>(tensor->data) + index * static_cast<int64_t>(tensor->nb[1]));
+}
+
 /// Layer normalisation over the first dimension with scale and shift, in one pass over memory.
 ggml_tensor* layer_norm(ggml_context* context, ggml_tensor* x, ggml_tensor* weight, ggml_tensor* bias);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/executor.h"
+#include "graph/layers.h"
 #include "model/gguf_file.h"
 
 namespace stenod {
@@ -14,9 +15,6 @@ namespace stenod {
 /// memory. Shapes are compared without dimensions of 1. Every method throws BadModel naming the tensor.
 class WeightReader {
 public:
-    /// Rows of some matrices are padded with zeros to a multiple of this: then one kernel serves all of them.
-    static constexpr int kRowTile = 16;
-
     WeightReader(GgufFile& file, ggml_context* context) : file_(file), context_(context) {}
 
     bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }

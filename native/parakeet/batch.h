@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "graph/executor.h"
+#include "graph/ops.h"
 #include "parakeet/cache.h"
 
 namespace stenod::parakeet {
@@ -33,10 +33,5 @@ struct BlockView {
     int block;
     int heads;
 };
-
-/// The f32 values of a tensor's row.
-inline float* row(const ggml_tensor* tensor, int64_t index) {
-    return reinterpret_cast<float*>(static_cast<char*>(tensor->data) + index * static_cast<int64_t>(tensor->nb[1]));
-}
 
 }  // namespace stenod::parakeet

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "graph/ops.h"
 #include "graph/vectorised.h"
 #include "model/scores.h"
 
@@ -36,16 +37,12 @@ void step(float* __restrict h_out, float* __restrict c_out, const float* x, cons
     }
 }
 
-float* column(const ggml_tensor* tensor, int64_t index) {
-    return reinterpret_cast<float*>(static_cast<char*>(tensor->data) + index * tensor->nb[1]);
-}
-
 void compute(ggml_tensor* out, int thread, int threads, void*) {
     const ggml_tensor* cell = out->src[3];
     const int64_t columns = cell->ne[1];
     for (int64_t i = columns * thread / threads; i < columns * (thread + 1) / threads; ++i) {
-        step(column(out, i), column(out, columns + i), column(out->src[0], i), column(out->src[1], i),
-             column(out->src[2], 0), column(cell, i), cell->ne[0]);
+        step(row(out, i), row(out, columns + i), row(out->src[0], i), row(out->src[1], i),
+             row(out->src[2], 0), row(cell, i), cell->ne[0]);
     }
 }
 

@@ -38,6 +38,11 @@ struct AttentionContext {
 /// Three convolutions of stride 2 over time and bands, the later two separable, and a projection.
 /// Small kernels are f32, [channels, 9] with the bands fastest among the nine.
 struct Subsampling {
+    static constexpr int kStages = 3;
+
+    /// What one of the convolutions leaves of `length`, padded by 1 and 1, or causally by 2 and 1.
+    static int64_t reduced(int64_t length, bool causal) { return causal ? length / 2 + 1 : (length + 1) / 2; }
+
     struct Separable {
         ggml_tensor *depthwise = nullptr, *depthwise_bias = nullptr;
         Linear pointwise;  ///< [channels, channels]
@@ -112,7 +117,6 @@ public:
     Subsampling subsampling;
     std::vector<ConformerBlock> blocks;
     HeadWeights head;       ///< the transducer, or CTC
-    HeadWeights auxiliary;  ///< the CTC head of a hybrid model; without tensors in others
 
     ggml_type weight_type = GGML_TYPE_F16;
 

@@ -8,19 +8,16 @@ namespace stenod::parakeet {
 
 namespace {
 
-constexpr int kStages = 3;
+constexpr int kStages = Subsampling::kStages;
 constexpr int kLeastFrames = 2;   // one column would take another matrix kernel
 constexpr int kPieceFrames = 32;  // of a long stretch: bounds the memory of the first convolution
 constexpr int kMostFrames = 64;   // in one computation
-
-/// What a convolution of kernel 3 and stride 2 leaves of `length`, padded by 1 and 1, or causally by 2 and 1.
-int64_t reduced(int64_t length, bool causal) { return causal ? length / 2 + 1 : (length + 1) / 2; }
 
 }  // namespace
 
 int64_t frames_at_end(const Model& model, int64_t mel_frames) {
     if (mel_frames == 0) return 0;
-    for (int stage = 0; stage < kStages; ++stage) mel_frames = reduced(mel_frames, model.cache_aware);
+    for (int stage = 0; stage < kStages; ++stage) mel_frames = Subsampling::reduced(mel_frames, model.cache_aware);
     return mel_frames;
 }
 
@@ -74,12 +71,12 @@ std::unique_ptr<Subsampler::Shape> Subsampler::build(const Key& key) const {
     for (StageView& stage : shape->stages) stage.left = model_.cache_aware ? 2 : 1;
 
     shape->mel = shape->graph.input(GGML_TYPE_F32, size.bands, 8 * frames + 7, pieces);
-    auto bands = static_cast<int>(reduced(size.bands, model_.cache_aware));
+    auto bands = static_cast<int>(Subsampling::reduced(size.bands, model_.cache_aware));
     ggml_tensor* x = convolve_mel(shape->graph, part, shape->stages[0], shape->mel, bands);
     int stage = 1;
     for (const Subsampling::Separable* separable : {&part.second, &part.third}) {
         StageView& view = shape->stages[stage++];
-        bands = static_cast<int>(reduced(bands, model_.cache_aware));
+        bands = static_cast<int>(Subsampling::reduced(bands, model_.cache_aware));
         x = convolve_channels(shape->graph, *separable, view, x, bands);
         ggml_tensor* columns = ggml_reshape_2d(context, x, size.channels, bands * x->ne[2] * pieces);
         ggml_tensor* mixed = ggml_mul_mat(context, separable->pointwise.weight, columns);
@@ -106,7 +103,7 @@ void Subsampler::run(const Key& key, const Request* pieces) {
         const MelFrames& source = pieces[i].mel;
         int64_t first = pieces[i].first, end = source.last ? source.end() : INT64_MAX / 4;
         int64_t lengths[kStages];
-        for (int64_t& length : lengths) length = end = reduced(end, model_.cache_aware);
+        for (int64_t& length : lengths) length = end = Subsampling::reduced(end, model_.cache_aware);
         // A frame of a stage depends on two times that frame and those around it, or, in a causal model, before it.
         const int64_t before = model_.cache_aware ? 2 : 1;
         for (int stage = kStages - 1; stage >= 0; --stage) {

@@ -14,10 +14,6 @@ namespace {
 /// No pass has fewer columns than this, so that a stream's tokens do not depend on its company.
 constexpr int kLeastColumns = 2;
 
-float* column(ggml_tensor* tensor, int64_t index) {
-    return reinterpret_cast<float*>(static_cast<char*>(tensor->data) + index * tensor->nb[1]);
-}
-
 }  // namespace
 
 /// The graph of one kind of pass, for one number of columns. Columns that are not needed repeat the last one.
@@ -44,10 +40,10 @@ std::vector<float> Head::project(const float* frames, int count) {
         const int columns = std::min(count - first, kMostColumns);
         Pass& pass = this->pass(Kind::project, columns);
         for (int i = 0; i < pass.frames->ne[1]; ++i) {
-            std::copy_n(frames + (first + std::min(i, columns - 1)) * in, in, column(pass.frames, i));
+            std::copy_n(frames + (first + std::min(i, columns - 1)) * in, in, row(pass.frames, i));
         }
         executor_.compute(pass.graph);
-        for (int i = 0; i < columns; ++i) std::copy_n(column(pass.result, i), out, projected.data() + (first + i) * out);
+        for (int i = 0; i < columns; ++i) std::copy_n(row(pass.result, i), out, projected.data() + (first + i) * out);
     }
     return projected;
 }
@@ -79,12 +75,12 @@ void Head::join(Query* const* queries, int count, float* logits) {
     Pass& pass = this->pass(Kind::join, count);
     for (int i = 0; i < pass.frames->ne[1]; ++i) {
         const Query& query = *queries[std::min(i, count - 1)];
-        std::copy_n(query.frame, weights_.joint_width, column(pass.frames, i));
-        std::copy_n(query.state->projection.data(), weights_.joint_width, column(pass.projection, i));
+        std::copy_n(query.frame, weights_.joint_width, row(pass.frames, i));
+        std::copy_n(query.state->projection.data(), weights_.joint_width, row(pass.projection, i));
     }
     executor_.compute(pass.graph);
     for (int i = 0; i < count; ++i) {
-        std::copy_n(column(pass.result, i), weights_.outputs(), logits + i * weights_.outputs());
+        std::copy_n(row(pass.result, i), weights_.outputs(), logits + i * weights_.outputs());
     }
 }
 
@@ -94,10 +90,10 @@ void Head::predict_and_join(Query* const* queries, int count, float* logits, Pre
     for (int i = 0; i < pass.frames->ne[1]; ++i) {
         const Query& query = *queries[std::min(i, count - 1)];
         static_cast<int32_t*>(pass.tokens->data)[i] = query.token;
-        std::copy_n(query.frame, weights_.joint_width, column(pass.frames, i));
+        std::copy_n(query.frame, weights_.joint_width, row(pass.frames, i));
         for (size_t layer = 0; layer < layers; ++layer) {
             for (size_t part = 0; part < 2; ++part) {
-                float* to = column(part == 0 ? pass.hidden[layer] : pass.cell[layer], i);
+                float* to = row(part == 0 ? pass.hidden[layer] : pass.cell[layer], i);
                 if (query.state) {
                     std::copy_n(query.state->memory.data() + (2 * layer + part) * hidden, hidden, to);
                 } else {
@@ -108,17 +104,17 @@ void Head::predict_and_join(Query* const* queries, int count, float* logits, Pre
     }
     executor_.compute(pass.graph);
     for (int i = 0; i < count; ++i) {
-        std::copy_n(column(pass.result, i), weights_.outputs(), logits + i * weights_.outputs());
+        std::copy_n(row(pass.result, i), weights_.outputs(), logits + i * weights_.outputs());
         auto state = std::make_shared<PredictorState>();
         state->memory.resize(2 * layers * hidden);
         for (size_t layer = 0; layer < layers; ++layer) {
             ggml_tensor* memory = pass.memory[layer];
             for (size_t part = 0; part < 2; ++part) {
-                std::copy_n(column(memory, part * memory->ne[1] / 2 + i), hidden,
+                std::copy_n(row(memory, part * memory->ne[1] / 2 + i), hidden,
                             state->memory.data() + (2 * layer + part) * hidden);
             }
         }
-        state->projection.assign(column(pass.projection, i), column(pass.projection, i) + weights_.joint_width);
+        state->projection.assign(row(pass.projection, i), row(pass.projection, i) + weights_.joint_width);
         states[i] = std::move(state);
     }
 }

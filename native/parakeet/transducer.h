@@ -19,12 +19,9 @@ struct LstmLayer {
 /// What makes tokens of encoder frames: a predictor and a joint network (RNN-T, TDT), or one matrix (CTC).
 /// Filled by the loader, which has checked every shape. The model owns the tensors.
 struct HeadWeights {
-    /// The rows of `output` and `ctc` are padded with zeros to a multiple of this: then one kernel serves all of them.
-    static constexpr int kRowTile = 16;
-
     int encoder_width = 0;
     int tokens = 0;                         ///< without blank, whose id is `tokens`
-    ggml_tensor* ctc = nullptr;             ///< [encoder_width, tokens + 1 padded]; null in a transducer
+    ggml_tensor* ctc = nullptr;             ///< [encoder_width, tokens + 1 padded to kRowTile]; null in a transducer
     ggml_tensor* ctc_bias = nullptr;        ///< [tokens + 1 padded], f32
 
     int hidden = 0;                         ///< width of the embedding and of the LSTM

@@ -33,8 +33,8 @@ public:
         weights.encoder_bias = tensor("joint.enc.bias");
         weights.predictor = tensor("joint.pred.weight");
         weights.predictor_bias = tensor("joint.pred.bias");
-        weights.output = tensor("joint.out.weight", HeadWeights::kRowTile);
-        weights.output_bias = tensor("joint.out.bias", HeadWeights::kRowTile);
+        weights.output = tensor("joint.out.weight", kRowTile);
+        weights.output_bias = tensor("joint.out.bias", kRowTile);
         frames = read("frames");
         logits = read("logits");
     }

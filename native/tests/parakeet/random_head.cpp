@@ -5,7 +5,7 @@ namespace stenod::tests {
 namespace {
 
 int padded(int rows) {
-    constexpr int tile = parakeet::HeadWeights::kRowTile;
+    constexpr int tile = kRowTile;
     return (rows + tile - 1) / tile * tile;
 }
 
