@@ -1,5 +1,6 @@
 #pragma once
 
+#include "graph/matmul.h"
 #include "graph/ops.h"
 
 namespace stenod {
@@ -23,14 +24,14 @@ inline ggml_tensor* normalise(ggml_context* context, const Norm& norm, ggml_tens
 }
 
 inline ggml_tensor* apply(ggml_context* context, const Linear& linear, ggml_tensor* x) {
-    ggml_tensor* product = ggml_mul_mat(context, linear.weight, x);
+    ggml_tensor* product = multiply(context, linear.weight, x);
     return linear.bias ? add_bias(context, product, linear.bias) : product;
 }
 
 /// linear(x) + residual
 inline ggml_tensor* apply_residual(ggml_context* context, const Linear& linear, ggml_tensor* x,
                                    ggml_tensor* residual) {
-    return bias_residual(context, ggml_mul_mat(context, linear.weight, x), linear.bias, residual);
+    return bias_residual(context, multiply(context, linear.weight, x), linear.bias, residual);
 }
 
 }  // namespace stenod

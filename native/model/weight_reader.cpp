@@ -1,6 +1,9 @@
 #include "model/weight_reader.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "graph/matmul.h"
 
 namespace stenod {
 
@@ -35,30 +38,39 @@ const TensorInfo& WeightReader::checked(const std::string& name, const std::vect
 }
 
 ggml_tensor* WeightReader::matrix(const std::string& name, int64_t in, int64_t out, int64_t rows) {
-    const TensorInfo& info = checked(name, {in, out});
-    // Where dimensions of 1 come first, the rows are not those that the file was checked for.
-    if (in % ggml_blck_size(info.type) != 0) file_.fail("tensor " + name + " has rows that are not whole blocks");
-    ggml_tensor* tensor = ggml_new_tensor_2d(context_, info.type, in, rows);
-    declared_.emplace_back(tensor, [this, name, &info](ggml_tensor* to) { file_.read_tensor(name, to->data, info.bytes); });
-    return tensor;
+    return declare_matrix({&checked(name, {in, out})}, in, rows, packed_);
+}
+
+ggml_tensor* WeightReader::table(const std::string& name, int64_t in, int64_t rows) {
+    return declare_matrix({&checked(name, {in, rows})}, in, rows, false);
 }
 
 ggml_tensor* WeightReader::stacked(const std::vector<std::string>& names, int64_t in, int64_t out) {
-    std::vector<const TensorInfo*> infos;
+    std::vector<const TensorInfo*> parts;
     for (const std::string& name : names) {
-        infos.push_back(&checked(name, {in, out}));
-        if (infos.back()->type != infos.front()->type || in % ggml_blck_size(infos.back()->type) != 0) {
-            file_.fail("tensors " + names.front() + " and " + name + " are not of one type, with rows of whole blocks");
+        parts.push_back(&checked(name, {in, out}));
+        if (parts.back()->type != parts.front()->type) {
+            file_.fail("tensors " + names.front() + " and " + name + " are not of one type");
         }
     }
-    ggml_tensor* tensor =
-        ggml_new_tensor_2d(context_, infos.front()->type, in, out * static_cast<int64_t>(names.size()));
-    declared_.emplace_back(tensor, [this, infos](ggml_tensor* to) {
-        char* data = static_cast<char*>(to->data);
-        for (const TensorInfo* info : infos) {
-            file_.read_tensor(info->name, data, info->bytes);
-            data += info->bytes;
+    return declare_matrix(parts, in, out * static_cast<int64_t>(names.size()), packed_);
+}
+
+/// Of parts of one type, one below the other; what rows there are beyond stays zero.
+ggml_tensor* WeightReader::declare_matrix(std::vector<const TensorInfo*> parts, int64_t in, int64_t rows, bool packed) {
+    for (const TensorInfo* part : parts) {
+        // Where dimensions of 1 come first, the rows are not those that the file was checked for.
+        if (in % ggml_blck_size(part->type) != 0) file_.fail("tensor " + part->name + " has rows that are not whole blocks");
+    }
+    ggml_tensor* tensor = ggml_new_tensor_2d(context_, parts.front()->type, in, rows);
+    declared_.emplace_back(tensor, [this, parts = std::move(parts), packed](ggml_tensor* to) {
+        std::vector<char> unpacked(packed ? ggml_nbytes(to) : 0);
+        char* data = packed ? unpacked.data() : static_cast<char*>(to->data);
+        for (const TensorInfo* part : parts) {
+            file_.read_tensor(part->name, data, part->bytes);
+            data += part->bytes;
         }
+        if (packed) pack(to, unpacked.data());
     });
     return tensor;
 }

@@ -15,7 +15,9 @@ namespace stenod {
 /// memory. Shapes are compared without dimensions of 1. Every method throws BadModel naming the tensor.
 class WeightReader {
 public:
-    WeightReader(GgufFile& file, ggml_context* context) : file_(file), context_(context) {}
+    /// `packed`: matrices are made for `multiply` (graph/matmul.h).
+    WeightReader(GgufFile& file, ggml_context* context, bool packed = false)
+        : file_(file), context_(context), packed_(packed) {}
 
     bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
 
@@ -25,6 +27,9 @@ public:
     ggml_tensor* padded_matrix(const std::string& name, int64_t in, int64_t out) {
         return matrix(name, in, out, padded(out));
     }
+
+    /// The same, never packed: its rows are looked up.
+    ggml_tensor* table(const std::string& name, int64_t in, int64_t rows);
 
     /// Several matrices [in, out] of one type as one, [in, names * out].
     ggml_tensor* stacked(const std::vector<std::string>& names, int64_t in, int64_t out);
@@ -50,10 +55,12 @@ private:
 
     const TensorInfo& checked(const std::string& name, const std::vector<int64_t>& shape);
     ggml_tensor* matrix(const std::string& name, int64_t in, int64_t out, int64_t rows);
+    ggml_tensor* declare_matrix(std::vector<const TensorInfo*> parts, int64_t in, int64_t rows, bool packed);
     ggml_tensor* vector(const std::string& name, int64_t n, int64_t length);
 
     GgufFile& file_;
     ggml_context* context_;
+    bool packed_;
     std::vector<std::pair<ggml_tensor*, std::function<void(ggml_tensor*)>>> declared_;
     size_t parameters_ = 0;
 };

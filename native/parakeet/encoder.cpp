@@ -41,9 +41,9 @@ std::vector<float> position_waves(int greatest, int rows, int width) {
 }
 
 ggml_tensor* feed_forward(ggml_context* context, const FeedForward& part, ggml_tensor* x) {
-    ggml_tensor* hidden = ggml_mul_mat(context, part.up.weight, normalise(context, part.norm, x));
+    ggml_tensor* hidden = multiply(context, part.up.weight, normalise(context, part.norm, x));
     hidden = bias_silu(context, hidden, part.up.bias);
-    return bias_half_residual(context, ggml_mul_mat(context, part.down.weight, hidden), part.down.bias, x);
+    return bias_half_residual(context, multiply(context, part.down.weight, hidden), part.down.bias, x);
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ void Encoder::make_table() {
     for (size_t i = 0; i < model_.blocks.size(); ++i) {
         Graph graph(4);
         ggml_tensor* waves = graph.input(GGML_TYPE_F32, width, rows);
-        ggml_tensor* positions = ggml_mul_mat(graph.context(), model_.blocks[i].position, waves);
+        ggml_tensor* positions = multiply(graph.context(), model_.blocks[i].position, waves);
         graph.output(positions);
         executor_.prepare(graph);
         ggml_backend_tensor_set(waves, values.data(), 0, values.size() * sizeof(float));
@@ -132,12 +132,12 @@ std::unique_ptr<Encoder::Shape> Encoder::build(const Key& key) {
         x = feed_forward(context, block.first, x);
 
         ggml_tensor* projected =
-            ggml_mul_mat(context, block.query_key_value, normalise(context, block.attention_norm, x));
+            multiply(context, block.query_key_value, normalise(context, block.attention_norm, x));
         ggml_tensor* positions = limited() ? table_[static_cast<size_t>(view.block)]
-                                           : ggml_mul_mat(context, block.position, shape->waves);
+                                           : multiply(context, block.position, shape->waves);
         x = apply_residual(context, block.attention_out, attend(graph, block, view, projected, positions), x);
 
-        ggml_tensor* gated = ggml_mul_mat(context, block.expand.weight, normalise(context, block.convolution_norm, x));
+        ggml_tensor* gated = multiply(context, block.expand.weight, normalise(context, block.convolution_norm, x));
         gated = convolve(graph, block, view, bias_glu(context, gated, block.expand.bias));
         if (block.depthwise_norm.weight) gated = normalise(context, block.depthwise_norm, gated);
         x = apply_residual(context, block.contract, ggml_silu_inplace(context, gated), x);

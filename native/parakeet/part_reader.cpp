@@ -148,7 +148,7 @@ void PartReader::read_ctc(HeadWeights& head) {
 
 void PartReader::read_transducer(HeadWeights& head) {
     const int64_t hidden = head.hidden;
-    head.embedding = weights_.matrix("pred.embed.weight", hidden, head.tokens + 1);
+    head.embedding = weights_.table("pred.embed.weight", hidden, head.tokens + 1);
     for (size_t i = 0; i < head.lstm.size(); ++i) {
         const std::string layer = "pred.lstm." + std::to_string(i) + ".";
         head.lstm[i] = {weights_.matrix(layer + "Wx", hidden, 4 * hidden), weights_.matrix(layer + "Wh", hidden, 4 * hidden),

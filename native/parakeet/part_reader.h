@@ -16,7 +16,7 @@ public:
     /// Without `biases`, the blocks' linear layers get zeros: what is computed is the same. With `layer_norm`, that and not
     /// batch norm follows the depthwise convolutions.
     PartReader(GgufFile& file, ggml_context* context, const EncoderSize& size, bool biases, bool layer_norm)
-        : weights_(file, context), size_(size), biases_(biases), layer_norm_(layer_norm) {}
+        : weights_(file, context, true), size_(size), biases_(biases), layer_norm_(layer_norm) {}
 
     Subsampling subsampling();
     /// The block whose tensors' names begin with `prefix`.

@@ -79,7 +79,7 @@ std::unique_ptr<Subsampler::Shape> Subsampler::build(const Key& key) const {
         bands = static_cast<int>(Subsampling::reduced(bands, model_.cache_aware));
         x = convolve_channels(shape->graph, *separable, view, x, bands);
         ggml_tensor* columns = ggml_reshape_2d(context, x, size.channels, bands * x->ne[2] * pieces);
-        ggml_tensor* mixed = ggml_mul_mat(context, separable->pointwise.weight, columns);
+        ggml_tensor* mixed = multiply(context, separable->pointwise.weight, columns);
         mixed = ggml_reshape_4d(context, mixed, size.channels, bands, x->ne[2], pieces);
         x = bias_relu(shape->graph, separable->pointwise.bias, view, mixed);
     }

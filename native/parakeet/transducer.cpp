@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/matmul.h"
 #include "graph/ops.h"
 #include "parakeet/lstm.h"
 
@@ -132,7 +133,7 @@ std::unique_ptr<Head::Pass> Head::build(Kind kind, int columns) const {
     Graph& graph = pass->graph;
     ggml_context* context = graph.context();
     const auto linear = [&](ggml_tensor* weight, ggml_tensor* bias, ggml_tensor* x) {
-        ggml_tensor* product = ggml_mul_mat(context, weight, x);
+        ggml_tensor* product = multiply(context, weight, x);
         return bias ? add_bias(context, product, bias) : product;
     };
     const auto input = [&](int width) { return graph.input(GGML_TYPE_F32, width, columns); };
@@ -153,8 +154,8 @@ std::unique_ptr<Head::Pass> Head::build(Kind kind, int columns) const {
             pass->hidden.push_back(input(weights_.hidden));
             pass->cell.push_back(input(weights_.hidden));
             ggml_tensor* memory =
-                lstm_cell(context, ggml_mul_mat(context, layer.input, x),
-                          ggml_mul_mat(context, layer.recurrent, pass->hidden.back()), layer.bias, pass->cell.back());
+                lstm_cell(context, multiply(context, layer.input, x),
+                          multiply(context, layer.recurrent, pass->hidden.back()), layer.bias, pass->cell.back());
             graph.output(memory);
             pass->memory.push_back(memory);
             x = ggml_view_2d(context, memory, weights_.hidden, columns, memory->nb[1], 0);
