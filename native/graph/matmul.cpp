@@ -173,8 +173,10 @@ void multiply_avx2(ggml_type type, const char* panel, int64_t first, int64_t dep
 
 __attribute__((target("avx512f")))
 void convert_avx512(const uint16_t* halves, int64_t count, float* floats) {
+    constexpr __mmask16 kAll = 0xffff;  // without a mask, GCC 12 warns of its own header
     for (int64_t i = 0; i < count; i += 16) {
-        _mm512_storeu_ps(floats + i, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves + i))));
+        const __m256i some = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves + i));
+        _mm512_storeu_ps(floats + i, _mm512_maskz_cvtph_ps(kAll, some));
     }
 }
 
