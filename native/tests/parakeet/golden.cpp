@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "fixture.h"
+#include "graph/layers.h"
 #include "parakeet/search.h"
 #include "random_head.h"
 

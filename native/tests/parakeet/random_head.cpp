@@ -1,5 +1,7 @@
 #include "random_head.h"
 
+#include "graph/layers.h"
+
 namespace stenod::tests {
 
 namespace {
