@@ -36,6 +36,8 @@ from .systems import peak_memory
 Samples = NDArray[np.float32]
 Result = TypeVar("Result")
 CLIP = "en_read/jfk.flac"
+TOGETHER, TOGETHER_S = 8, 3
+"""Recordings that are decoded together, and their length."""
 LOOK_AHEADS_MS = (0, 80, 480, 1040)
 """Of streams: chunks are one frame of 80 ms longer."""
 
@@ -48,6 +50,8 @@ class Outcome:
     decode: float
     tokens: int
     peak_bytes: int
+    per_token_together: float | None = None
+    """Of the decoder, where several recordings are decoded together."""
 
 
 def stenod(model: Path, threads: int, samples: Samples) -> Outcome:
@@ -59,7 +63,13 @@ def stenod(model: Path, threads: int, samples: Samples) -> Outcome:
     segments = worker.transcribe(samples, TranscribeOptions())["segments"]
     spent = {stage: seconds - before[stage] for stage, seconds in worker.timings.items()}
     tokens = sum(len(segment["tokens"]) for segment in segments)
-    return Outcome(spent["encode"], spent["decode"], tokens, peak_memory())
+    peak = peak_memory()
+    clips = np.array_split(np.resize(samples, TOGETHER * TOGETHER_S * SAMPLE_RATE), TOGETHER)
+    before = worker.timings
+    transcriptions = worker.transcribe_batch(clips, TranscribeOptions())
+    found = sum(len(segment["tokens"]) for one in transcriptions for segment in one["segments"])
+    together = (worker.timings["decode"] - before["decode"]) / max(1, found)
+    return Outcome(spent["encode"], spent["decode"], tokens, peak, together)
 
 
 def crispasr(model: Path, threads: int, samples: Samples) -> Outcome:
@@ -160,7 +170,8 @@ def report(outcomes: dict[str, list[Outcome]]) -> str:
             f"| {name} | {spread([run.encode for run in runs], 2)} | {spread(slower, 2)} "
             f"| {spread(per_token[0], 2)} | {spread(slower_decoder, 2)} | {runs[0].tokens} | {peak:.0f} |"
         )
-    return "\n".join(lines)
+    together = [1000 * run.per_token_together for run in ours if run.per_token_together is not None]
+    return "\n".join([*lines, "", f"stenod, {TOGETHER} at once: {spread(together, 2)} ms a token"])
 
 
 def report_streams(runs: list[tuple[list[float], int]]) -> str:
