@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +23,9 @@ from ..test_readme import CAPTIONS as SHOWN
 
 STENOD = Path(sys.executable).with_name("stenod")
 CHANNEL = "meeting"
+POLL_S = 0.02
+WAIT_S = 60.0
+"""For what has to come; how long it takes depends on what else the machine does."""
 
 
 @contextmanager
@@ -56,10 +59,18 @@ def readers(daemon: str) -> int:
 
 def grown(file: Path, before: str) -> str:
     """What is in a file, once it is more than before."""
-    while len(text := file.read_text(encoding="utf-8")) <= len(before):
-        time.sleep(0.02)
+    text = once(lambda: file.read_text(encoding="utf-8"), lambda text: len(text) > len(before))
     assert text.startswith(before)
     return text
+
+
+def once(read: Callable[[], str], is_enough: Callable[[str], bool]) -> str:
+    """What is read, once it is enough."""
+    for _ in range(round(WAIT_S / POLL_S)):
+        if is_enough(text := read()):
+            return text
+        time.sleep(POLL_S)
+    raise AssertionError(f"nothing more comes than {text!r}")
 
 
 def test_captions_grow_while_somebody_speaks(daemon: str, tmp_path: Path) -> None:
@@ -70,10 +81,10 @@ def test_captions_grow_while_somebody_speaks(daemon: str, tmp_path: Path) -> Non
         with send(daemon, channel=CHANNEL, language="en", words=True) as sender:
             sender.audio(pcm(clip()))
             sender.flush()
+            shown = grown(obs, "").splitlines()
             first_srt, first_vtt = grown(srt, ""), grown(vtt, HEADERS["vtt"])
             assert plain(" ".join(text for _, _, text in read_srt(first_srt))) == SAID
             assert read_vtt(first_vtt) == read_srt(first_srt)
-            shown = grown(obs, "").splitlines()
             assert len(shown) <= LINES
             assert max(map(columns, shown)) <= LINE_COLUMNS
 
@@ -83,8 +94,7 @@ def test_captions_grow_while_somebody_speaks(daemon: str, tmp_path: Path) -> Non
         grown(srt, first_srt)
         grown(vtt, first_vtt)
         grown(txt, finals[0].text + "\n")
-        while OTHER_SAID not in plain(obs.read_text()):
-            time.sleep(0.02)
+        once(obs.read_text, lambda text: OTHER_SAID in plain(text))
         for process in processes:
             process.send_signal(signal.SIGINT)
         printed = [process.communicate()[0] for process in processes]

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stenod.access import SCOPES, new_token, write_tokens
+from stenod.captions import HEADERS
 
+from ..commands.test_captions import once
 from ..recordings import SHIPPED
 from ..test_captions import read_vtt
 from .conftest import Open
@@ -97,7 +99,6 @@ def test_a_page_and_captions_from_another_machine(browser: Open, tmp_path: Path)
         page.get_by_role("button", name="Connect").click()
         page.locator(".utterance:not(.open) .committed").first.wait_for()
         shown = page.locator(".utterance").first.inner_text()
-        while not (cues := read_vtt(subtitles.read_text())):
-            time.sleep(0.05)
+        once(subtitles.read_text, lambda text: len(text) > len(HEADERS["vtt"]))
     assert "nine" in shown
-    assert cues[0][2].replace("\n", " ") in shown
+    assert read_vtt(subtitles.read_text())[0][2].replace("\n", " ") in shown
