@@ -139,6 +139,9 @@ STENOD_INLINE void multiply_panel(ggml_type type, const char* panel, int64_t fir
         for (; column + 4 <= strip.columns; column += 4) {
             multiply_columns<Lanes, 4>(weights, depth, strip, column, row, first == 0);
         }
+        for (; column + 2 <= strip.columns; column += 2) {
+            multiply_columns<Lanes, 2>(weights, depth, strip, column, row, first == 0);
+        }
         for (; column < strip.columns; ++column) {
             multiply_columns<Lanes, 1>(weights, depth, strip, column, row, first == 0);
         }
