@@ -11,7 +11,7 @@ namespace stenod::whisper {
 inline float attention_scale(const StackSize& size) { return 1.0f / std::sqrt(static_cast<float>(size.head_width())); }
 
 inline ggml_tensor* feed_forward(ggml_context* context, const Block& block, ggml_tensor* x) {
-    ggml_tensor* hidden = ggml_mul_mat(context, block.up.weight, normalise(context, block.mlp_norm, x));
+    ggml_tensor* hidden = multiply(context, block.up.weight, normalise(context, block.mlp_norm, x));
     return apply_residual(context, block.down, bias_gelu(context, hidden, block.up.bias), x);
 }
 

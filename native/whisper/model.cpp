@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "errors.h"
+#include "graph/matmul.h"
 #include "whisper/stream.h"
 #include "whisper/worker.h"
 
@@ -67,9 +68,8 @@ public:
     WeightReader(GgufFile& file, ggml_context* context, ggml_type matrix_type)
         : file_(file), context_(context), matrix_type_(matrix_type) {}
 
-    ggml_tensor* matrix(const std::string& name, int64_t in, int64_t out, int64_t padded_out = 0) {
-        return declare(name, matrix_type_, {in, out}, padded_out ? std::vector<int64_t>{in, padded_out}
-                                                                 : std::vector<int64_t>{in, out});
+    ggml_tensor* padded_matrix(const std::string& name, int64_t in, int64_t out, int64_t padded_out) {
+        return declare(name, matrix_type_, {in, out}, {in, padded_out});
     }
     ggml_tensor* vector(const std::string& name, int64_t n) { return declare(name, GGML_TYPE_F32, {n}, {n}); }
     ggml_tensor* plain(const std::string& name, ggml_type type, std::vector<int64_t> shape) {
@@ -81,30 +81,40 @@ public:
         return {declare(name + ".weight", type, {kernel, in, out}, {kernel, in, out}), vector(name + ".bias", out)};
     }
     Norm norm(const std::string& name, int64_t n) { return {vector(name + ".weight", n), vector(name + ".bias", n)}; }
-    Linear linear(const std::string& name, int64_t in, int64_t out, bool bias = true) {
-        return {matrix(name + ".weight", in, out), bias ? vector(name + ".bias", out) : nullptr};
+    /// `packed`: for `multiply` (graph/matmul.h), which is worth it where many columns come at once.
+    Linear linear(const std::string& name, int64_t in, int64_t out, bool packed, bool bias = true) {
+        return {declare(name + ".weight", matrix_type_, {in, out}, {in, out}, packed),
+                bias ? vector(name + ".bias", out) : nullptr};
     }
-    Attention attention(const std::string& name, int64_t width) {
-        return {norm(name + "_ln", width), linear(name + ".query", width, width),
-                linear(name + ".key", width, width, false), linear(name + ".value", width, width),
-                linear(name + ".out", width, width)};
+    /// `from_encoder`: query and result belong to the encoder's positions, `to_encoder`: keys and values do.
+    Attention attention(const std::string& name, int64_t width, bool from_encoder, bool to_encoder) {
+        return {norm(name + "_ln", width), linear(name + ".query", width, width, from_encoder),
+                linear(name + ".key", width, width, to_encoder, false),
+                linear(name + ".value", width, width, to_encoder), linear(name + ".out", width, width, from_encoder)};
     }
-    Block block(const std::string& name, const StackSize& size, bool cross) {
+    Block block(const std::string& name, const StackSize& size, bool encoder) {
         Block block;
-        block.self = attention(name + ".attn", size.width);
-        if (cross) block.cross = attention(name + ".cross_attn", size.width);
+        block.self = attention(name + ".attn", size.width, encoder, encoder);
+        if (!encoder) block.cross = attention(name + ".cross_attn", size.width, false, true);
         block.mlp_norm = norm(name + ".mlp_ln", size.width);
-        block.up = linear(name + ".mlp.0", size.width, size.feed_forward);
-        block.down = linear(name + ".mlp.2", size.feed_forward, size.width);
+        block.up = linear(name + ".mlp.0", size.width, size.feed_forward, encoder);
+        block.down = linear(name + ".mlp.2", size.feed_forward, size.width, encoder);
         return block;
     }
 
     /// Reads all that was declared, once it has memory. Returns the number of parameters.
     size_t read_all() {
         size_t parameters = 0;
-        for (const auto& [name, tensor] : declared_) {
+        std::vector<char> rows;
+        for (const auto& [name, tensor, packed] : declared_) {
             const TensorInfo& info = file_.tensor(name);
-            file_.read_tensor(name, tensor->data, info.bytes);
+            if (packed) {
+                rows.resize(info.bytes);
+                file_.read_tensor(name, rows.data(), info.bytes);
+                pack(tensor, rows.data());
+            } else {
+                file_.read_tensor(name, tensor->data, info.bytes);
+            }
             parameters += static_cast<size_t>(info.shape[0] * info.shape[1] * info.shape[2] * info.shape[3]);
         }
         return parameters;
@@ -112,21 +122,27 @@ public:
 
 private:
     ggml_tensor* declare(const std::string& name, ggml_type type, const std::vector<int64_t>& in_file,
-                         const std::vector<int64_t>& in_memory) {
+                         const std::vector<int64_t>& in_memory, bool packed = false) {
         const TensorInfo& info = file_.tensor(name);
         bool same = info.type == type;
         for (size_t i = 0; i < 4; ++i) same = same && info.shape[i] == (i < in_file.size() ? in_file[i] : 1);
         if (!same) file_.fail("tensor " + name + " has an unexpected shape or type");
         ggml_tensor* tensor =
             ggml_new_tensor(context_, type, static_cast<int>(in_memory.size()), in_memory.data());
-        declared_.emplace_back(name, tensor);
+        declared_.push_back({name, tensor, packed});
         return tensor;
     }
+
+    struct Declared {
+        std::string name;
+        ggml_tensor* tensor;
+        bool packed;
+    };
 
     GgufFile& file_;
     ggml_context* context_;
     ggml_type matrix_type_;
-    std::vector<std::pair<std::string, ggml_tensor*>> declared_;
+    std::vector<Declared> declared_;
 };
 
 Model::Model(GgufFile& file)
@@ -246,14 +262,14 @@ void Model::read_weights(GgufFile& file) {
     conv2 = weights.convolution("encoder.conv2", 3, width, width);
     encoder_positions = weights.plain("encoder.positional_embedding", GGML_TYPE_F32, {width, encoder.context});
     for (int i = 0; i < encoder.blocks; ++i) {
-        encoder_blocks.push_back(weights.block("encoder.blocks." + std::to_string(i), encoder, false));
+        encoder_blocks.push_back(weights.block("encoder.blocks." + std::to_string(i), encoder, true));
     }
     encoder_norm = weights.norm("encoder.ln_post", width);
     const int64_t rows = (vocabulary + kKernelRows - 1) / kKernelRows * kKernelRows;
-    token_embedding = weights.matrix("decoder.token_embedding.weight", width, vocabulary, rows);
+    token_embedding = weights.padded_matrix("decoder.token_embedding.weight", width, vocabulary, rows);
     decoder_positions = weights.plain("decoder.positional_embedding", GGML_TYPE_F32, {width, decoder.context});
     for (int i = 0; i < decoder.blocks; ++i) {
-        decoder_blocks.push_back(weights.block("decoder.blocks." + std::to_string(i), decoder, true));
+        decoder_blocks.push_back(weights.block("decoder.blocks." + std::to_string(i), decoder, false));
     }
     decoder_norm = weights.norm("decoder.ln", width);
 
