@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 from stenod.clients import send
-from stenod.events import Commit, Dropped, Ended, Event, Final, Numbered, SpeechStarted, decode
+from stenod.events import Ack, Commit, Dropped, Ended, Event, Final, Numbered, decode
 from stenod.journal import Reader
 from websockets.asyncio.client import connect
 
+from ..recordings import PROJECT
 from ..streams import SAID, clip, pcm, plain
 
 STENOD = Path(sys.executable).with_name("stenod")
@@ -26,11 +27,19 @@ SPEAKERS = 4
 
 
 @contextmanager
-def daemon_process(model: Path, journal: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A daemon of its own, and its address; it keeps what it tells only in the folder ``journal``."""
-    command = [STENOD, "serve", "--port", "0", "--model", model, "--threads", "1"]
+def daemon_process(
+    model: Path, journal: Path | None = None, *, patient: bool = False
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A daemon of its own, and its address; it keeps what it tells only in the folder ``journal``.
+
+    A patient one never sheds load.
+    """
+    program = [sys.executable, "-m", "tests.faults.patient_daemon"] if patient else [STENOD, "serve"]
+    command = [*program, "--port", "0", "--model", model, "--threads", "1"]
     keeping = {"STENOD_JOURNAL__ENABLED": str(journal is not None), "STENOD_JOURNAL__FOLDER": str(journal)}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | keeping) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=os.environ | keeping, cwd=PROJECT
+    ) as process:
         try:
             assert process.stderr is not None
             yield process, process.stderr.readline().split()[-1]
@@ -87,7 +96,7 @@ async def test_sigterm_in_mid_decode_drains_all_to_their_finals_and_tells_everyb
             await sender.audio(pcm(clip())[: 3 * 32000])
             async for event in sender:
                 told.append(event)
-                if isinstance(event, SpeechStarted):
+                if event == Ack(3 * 16000):  # all of it was accepted
                     await speaking.wait()
         return told
 

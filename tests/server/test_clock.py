@@ -28,7 +28,7 @@ def daemon_with_a_clock(
         patch.setenv("FAKETIME_NO_CACHE", "1")
         patch.setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1")
         patch.setenv("STENOD_SESSION__STEP_MS", "800")
-        with daemon_process(model, folder) as (_, address):
+        with daemon_process(model, folder, patient=True) as (_, address):
             yield address
 
 
