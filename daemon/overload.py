@@ -47,13 +47,18 @@ class Ladder:
         """The stage that holds now."""
         return self._rungs[self._level]
 
-    def update(self, lag_s: float, now: float) -> Overload | None:
-        """Takes a measurement; returns what is to be told, if the stage changes."""
+    def update(self, lag_s: float, now: float, *, idle: bool = False) -> Overload | None:
+        """Takes a measurement; returns what is to be told, if the stage changes.
+
+        ``idle``: nobody is served, so that there is nothing to be late with.
+        """
         reached = max(level for level, rung in enumerate(self._rungs) if lag_s >= rung.lag_s)
         if lag_s >= self.rung.lag_s / 2:
             self._busy_at = now
         if reached > self._level:
             self._level = reached
+        elif self._level and idle:
+            self._level = 0
         elif self._level and now - self._busy_at >= CALM_S:
             self._level -= 1
             self._busy_at = now

@@ -314,7 +314,7 @@ class Scheduler:
         while True:
             await asyncio.sleep(WATCH_S)
             grid = self.ladder.rung.grid
-            event = self.ladder.update(self.lag_s, time.monotonic())
+            event = self.ladder.update(self.lag_s, time.monotonic(), idle=not self._lanes)
             if event is None:
                 continue
             logger.warning("overload: %s, %.1f s behind", event.action, event.lag_s)

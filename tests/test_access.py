@@ -64,6 +64,7 @@ def test_a_file_that_cannot_be_used_is_named(path: Path, content: str | None):
 
 def test_tokens_are_made_listed_and_removed(path: Path, capsys: pytest.CaptureFixture[str]):
     file = ["--file", str(path)]
+    assert main(["tokens", "add", " ", *file]) == 2
     assert main(["tokens", "add", "alice", *file]) == 0
     secret = capsys.readouterr().out.strip()
     assert main(["tokens", "add", "hall", "--scope", "read", "--only-channel", "hall", *file]) == 0

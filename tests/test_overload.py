@@ -41,6 +41,15 @@ def test_recovery_goes_down_rung_by_rung_and_ends_with_recovered():
     assert ladder.rung == LADDER[0]
 
 
+def test_where_nobody_is_served_any_more_it_is_over_at_once():
+    ladder = Ladder()
+    ladder.update(9.0, 0.0)
+    event = ladder.update(0.0, 0.1, idle=True)
+    assert event is not None
+    assert event.action == "recovered"
+    assert ladder.update(0.0, 0.2, idle=True) is None
+
+
 def test_a_lag_that_comes_back_before_the_calm_is_over_keeps_the_rung():
     ladder = Ladder()
     ladder.update(2.5, 0.0)

@@ -48,6 +48,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _add(options: argparse.Namespace) -> int:
+    if not options.name.strip():
+        raise SettingsError("NAME: say whose token it is")
     path = _file(settings_of(options))
     tokens = read_tokens(path) if path.exists() else ()
     if any(token.name == options.name for token in tokens):

@@ -39,6 +39,15 @@ async def check_host(server: Server, handed_over: socket | None = None) -> None:
         logger.warning("%s: what is said and heard there is not encrypted", host)
 
 
+async def check_port(server: Server) -> None:
+    """Raises ``AddressError`` if another program listens there, before anything is loaded or opened."""
+    try:
+        async with await asyncio.get_running_loop().create_server(asyncio.Protocol, server.host, server.port):
+            pass
+    except OSError as error:
+        raise AddressError.of(server.host, server.port, error, "--host and --port") from error
+
+
 async def is_own(host: str) -> bool:
     """Whether this machine alone can reach the host. Raises ``AddressError`` if there is none."""
     try:

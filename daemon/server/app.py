@@ -14,7 +14,7 @@ from ..journal import journaling
 from ..protocols.registry import endpoint_at
 from ..restart import take_up_sessions
 from ..settings import Settings
-from .address import AddressError, check_host
+from .address import AddressError, check_host, check_port
 from .microphone import capture
 from .ports import other_ports
 from .service import feed_watchdog, handed_over_socket, notify
@@ -60,6 +60,8 @@ class Daemon:
         self._certificate = certificate_of(self._settings.server)
         self._socket = handed_over_socket()
         await check_host(self._settings.server, self._socket)
+        if self._socket is None:
+            await check_port(self._settings.server)
         async with journaling(self._settings.journal) as journal, running(self._settings, journal) as hub:
             if not await hub.engine.probe():
                 raise EngineNotReady("the model was loaded, but computing with it failed; see the log")

@@ -118,6 +118,15 @@ async def test_sigterm_in_mid_decode_drains_all_to_their_finals_and_tells_everyb
         assert "did not drain" not in process.stderr.read()
 
 
+def test_a_second_daemon_at_an_address_is_told_so_before_anything_else(daemon: str):
+    address = daemon.removeprefix("ws://")
+    command = [STENOD, "serve", "--port", address.rpartition(":")[2], "--model", "no-such-model"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 5
+    assert done.stderr.startswith(f"stenod: {address}: ")
+    assert done.stderr.count("\n") == 1
+
+
 async def test_a_daemon_that_is_killed_has_kept_all_that_it_told(model_path: Path, tmp_path: Path):
     with daemon_process(model_path, tmp_path) as (process, address):
         told = []
