@@ -157,6 +157,8 @@ async def _make(name: str, wayland: bool, environment: Mapping[str, str]) -> Typ
 
 async def _make_paste(wayland: bool, environment: Mapping[str, str]) -> Paste:
     copier = "wl-copy" if wayland else "xclip"
+    if not wayland and not environment.get("DISPLAY"):
+        raise CannotType(f"{copier} needs X11, and DISPLAY is not set")
     _need(copier)
     selections = ([], ["--primary"]) if wayland else (["-selection", "clipboard"], ["-selection", "primary"])
     for name in ("wtype" if wayland else "xdotool", "dotool", "ydotool"):

@@ -181,6 +181,7 @@ async def test_who_types_by_keycodes_refuses_what_it_cannot(typist: Typist) -> N
     ("wanted", "reason"),
     [
         ("auto", "nothing can type here: xdotool needs X11, and DISPLAY is not set; "),
+        ("paste", "nothing can type here: xclip needs X11, and DISPLAY is not set"),
         ("dotool", "nothing can type here: dotool is not installed"),
     ],
 )
