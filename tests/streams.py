@@ -37,10 +37,12 @@ async def hub_on(
     scheduler = Scheduler(engine, 8, decode_deadline_s, Ladder(LADDER[:1]))
     stepping = asyncio.create_task(scheduler.run())
     hub = Hub(load_settings({"session": {"step_ms": 800}}), engine, scheduler, journal)
-    yield hub
-    await hub.drain("shutdown", 60)
-    stepping.cancel()
-    await asyncio.wait({stepping})
+    try:
+        yield hub
+    finally:
+        await hub.drain("shutdown", 60)
+        stepping.cancel()
+        await asyncio.wait({stepping})
 
 
 def pcm(samples: NDArray[np.float32]) -> bytes:

@@ -50,6 +50,7 @@ class Journal:
         """What the journal has yet to confirm: number, whom to tell, and when it was handed over."""
         self._number = 0
         self._failed = store is None
+        self._closed = False
         self._watch: asyncio.TimerHandle | None = None
         self.folder = chosen.place
         """Where it is kept."""
@@ -121,14 +122,15 @@ class Journal:
             self.lost += isinstance(work, Told)
             self._fail("too much is waiting for the disk")
         self._told.append((self._number, then, self._loop.time()))
-        if self._failed:
+        if self._failed or self._closed:
             self._confirm(self._number)
         elif self._watch is None:
             self._watch = self._loop.call_later(STUCK_S, self._check)
 
     async def close(self) -> None:
-        """Writes what waits, as far as the disk takes it soon."""
+        """Writes what waits, as far as the disk takes it soon. Nothing waits for the disk after that."""
         await asyncio.to_thread(self._writer.stop)
+        self._closed = True
         self._confirm(self._number)
         if self._watch is not None:
             self._watch.cancel()

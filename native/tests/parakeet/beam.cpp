@@ -99,7 +99,7 @@ TEST_CASE("a beam that keeps everything finds the most probable sequence of all"
     rnnt.durations = {};
     int cases = 0, not_the_best_alignment = 0, not_greedy = 0, narrow_right = 0;
     for (const auto& [size, frame_count] : {std::pair(tdt, 4), std::pair(rnnt, 5)}) {
-        for (unsigned seed = 1; seed <= 30; ++seed) {
+        for (unsigned seed = 1; seed <= 15; ++seed) {
             const RandomHead random(size, seed);
             Head head(random.weights, executor());
             const std::vector<float> frames = random.frames(frame_count, seed);
@@ -118,8 +118,8 @@ TEST_CASE("a beam that keeps everything finds the most probable sequence of all"
         }
     }
     // The cases are hard enough to tell a sum from a maximum, and a beam from none; and a narrow beam is worth its price.
-    CHECK(not_the_best_alignment > 5);
-    CHECK(not_greedy > 5);
+    CHECK(not_the_best_alignment > cases / 12);
+    CHECK(not_greedy > cases / 12);
     CHECK(narrow_right > cases - not_greedy);
 }
 
