@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from stenod._native import Model, TranscribeOptions, Worker
 
-from ..recordings import SHIPPED, find, load
+from ..recordings import SAMPLE_RATE, SHIPPED, find, load
 from . import whisper_cases as cases
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def test_token_times(transcribe: Transcribe, clip: str, language: str, mode: str
 def test_smaller_types_give_nearly_the_same_tokens(transcribe: Transcribe, kind: str) -> None:
     same = total = 0
     for clip, told in CLIPS.items():
-        if not (SHIPPED / clip).exists():
+        if not (SHIPPED / clip).exists() or len(load(clip)) > 6 * SAMPLE_RATE:
             continue
         ids = told["runs"][told["detected"]]["timestamps"]["ids"]
         expected = [token for token in ids if token < TIMESTAMP_BEGIN]
