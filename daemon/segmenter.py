@@ -15,7 +15,7 @@ The same audio gives the same events, however it was cut into calls.
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from .audio.resample import SAMPLE_RATE
 from .events import SpeechEndReason
 from .open_utterance import OpenUtterance, Piece
+from .settings import LONGEST_SILENCE_MS, SHORTEST_SILENCE_MS
 from .vad import FRAME, DetectorState, VoiceDetector
 
 OPENING_WINDOW = 5
@@ -41,6 +42,10 @@ class Endpointing:
 
     silence_ms: int
     max_utterance_s: float
+
+    def after_silence(self, silence_ms: int) -> Self:
+        """The same after so much silence, or the nearest that may be asked for."""
+        return replace(self, silence_ms=min(max(silence_ms, SHORTEST_SILENCE_MS), LONGEST_SILENCE_MS))
 
 
 @dataclass(frozen=True)

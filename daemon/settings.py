@@ -25,6 +25,8 @@ SYSTEM_FILE = Path("/etc/stenod/stenod.toml")
 USER_FILE = Path(platformdirs.user_config_dir("stenod")) / "stenod.toml"
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+SHORTEST_SILENCE_MS, LONGEST_SILENCE_MS = 100, 10000
+"""What may be asked to end an utterance."""
 CHANNEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 Encoding = Literal["s16le", "s24le", "s32le", "f32le", "u8", "mulaw", "alaw"]
@@ -104,7 +106,7 @@ class Segmentation(Section):
     """0: everything may be speech; 3: only what certainly is."""
     preroll_ms: Annotated[int, Field(ge=0, le=2000)] = 300
     """Milliseconds before the first sound of speech that belong to the utterance."""
-    silence_ms: Annotated[int, Field(ge=100, le=10000)] = 600
+    silence_ms: Annotated[int, Field(ge=SHORTEST_SILENCE_MS, le=LONGEST_SILENCE_MS)] = 600
     """Milliseconds of silence that end an utterance."""
     max_utterance_s: Annotated[float, Field(ge=5, le=28)] = 25.0
     """A longer utterance, in seconds, is cut at its best pause."""

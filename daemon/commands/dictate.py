@@ -32,14 +32,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Declares the command."""
     parser = subparsers.add_parser("dictate", help="type what you say into any window", description=__doc__)
     parser.add_argument("command", nargs="?", choices=COMMANDS, metavar="COMMAND", help=", ".join(COMMANDS))
-    add_options(parser, "--host", "--port", "--model", "--threads", "--language", "--prompt")
-    parser.add_argument(
-        "--mic",
-        dest="microphone.device",
-        metavar="DEVICE",
-        default=argparse.SUPPRESS,
-        help="part of the device's name; default: the system's default",
-    )
+    add_options(parser, "--host", "--port", "--model", "--threads", "--language", "--prompt", "--mic")
     parser.set_defaults(run=run)
 
 

@@ -18,13 +18,8 @@ from .options import add_options, settings_of
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declares the command."""
     parser = subparsers.add_parser("listen", help="live text of the microphone", description=__doc__)
-    add_options(parser, "--host", "--port", "--model", "--threads", "--language", "--task", "--prompt")
-    parser.add_argument(
-        "--mic",
-        dest="microphone.device",
-        metavar="DEVICE",
-        default=argparse.SUPPRESS,
-        help="part of the device's name; default: the system's default",
+    add_options(
+        parser, "--host", "--port", "--model", "--threads", "--language", "--task", "--prompt", "--mic"
     )
     parser.set_defaults(run=run)
 

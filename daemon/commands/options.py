@@ -13,6 +13,7 @@ _OPTIONS: dict[str, tuple[str, str, str]] = {
     "--prompt": ("session.prompt", "TEXT", "names and spellings that may occur"),
     "--host": ("server.host", "ADDRESS", "the daemon's address"),
     "--port": ("server.port", "N", "the daemon's port"),
+    "--mic": ("microphone.device", "DEVICE", "part of the microphone's name; default: the system's default"),
     "--sessions": ("limits.sessions", "N", "sessions at the same time, at most"),
 }
 """Option: the setting's key, what its value is called, and help."""

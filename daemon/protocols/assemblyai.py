@@ -24,7 +24,6 @@ from .hints import usable
 from .parsing import Phrases, Text, language_of, parsed, parsed_query
 
 ENCODINGS = {"pcm_s16le": "s16le", "pcm_mulaw": "mulaw"}
-SHORTEST_SILENCE_MS = 100
 EXPIRES_S = 3 * 3600
 """What clients are told; nothing happens then."""
 BAD_MESSAGE, SERVER_ERROR = 3006, 3005
@@ -60,8 +59,8 @@ class TurnsQuery(Struct):
         named = _list("language_codes", self.language_codes)
         language = named[0] if len(named) == 1 else self.language_code
         endpointing, soon = hub.defaults.endpointing, self.max_turn_silence
-        if endpointing is not None and soon is not None and soon < endpointing.silence_ms:
-            endpointing = replace(endpointing, silence_ms=max(soon, SHORTEST_SILENCE_MS))
+        if endpointing is not None and soon is not None:
+            endpointing = endpointing.after_silence(min(soon, endpointing.silence_ms))
         configuration = replace(
             hub.defaults,
             language=language_of(language) or hub.defaults.language,

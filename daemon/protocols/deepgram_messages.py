@@ -17,7 +17,6 @@ from .hints import usable
 from .parsing import Phrases, language_of, parsed, parsed_query
 
 ENCODINGS = {"linear16": "s16le", "linear32": "s32le", "mulaw": "mulaw", "alaw": "alaw"}
-SHORTEST_SILENCE_MS, LONGEST_SILENCE_MS = 100, 10000
 IMPOSSIBLE = {
     "callback": "results are told on the connection alone",
     "multichannel": "open a connection for each channel",
@@ -90,13 +89,10 @@ class TurnsQuery(AudioQuery):
         named = (
             "en" if english else language_of(self.language_hint[0]) if len(self.language_hint) == 1 else None
         )
-        usual = hub.defaults.endpointing
-        soon = (
-            usual is not None and self.eot_timeout_ms is not None and self.eot_timeout_ms < usual.silence_ms
-        )
+        soon, usual = self.eot_timeout_ms, hub.defaults.endpointing
         return _checked(
             hub,
-            silence_ms=self.eot_timeout_ms if soon else None,
+            silence_ms=soon if soon is None or usual is None else min(soon, usual.silence_ms),
             language=named or hub.defaults.language,
             phrases=usable(hub, self.keyterm),
             partials=True,
@@ -111,8 +107,7 @@ def parse_query(kind: type[Query], query: str) -> Query:
 def _checked(hub: Hub, *, silence_ms: int | None, **choices: Any) -> Configuration:
     usual = hub.defaults.endpointing
     if silence_ms is not None and usual is not None:
-        silence_ms = min(max(silence_ms, SHORTEST_SILENCE_MS), LONGEST_SILENCE_MS)
-        choices["endpointing"] = replace(usual, silence_ms=silence_ms)
+        choices["endpointing"] = usual.after_silence(silence_ms)
     configuration = replace(hub.defaults, words=True, **choices)
     hub.check(configuration)
     return configuration

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ..events import Error
 from ..hub import Refused
 from ..segmenter import Endpointing
-from ..settings import CHANNEL_NAME, Task
+from ..settings import CHANNEL_NAME, LONGEST_SILENCE_MS, SHORTEST_SILENCE_MS, Task
 from ..utterance import Configuration
 from .parsing import Phrases, Text, parsed
 
@@ -25,7 +25,7 @@ class AudioFields(Struct):
 class EndpointingFields(Struct):
     """Where utterances end by themselves."""
 
-    silence_ms: Annotated[int, Meta(ge=100, le=10000)] | UnsetType = UNSET
+    silence_ms: Annotated[int, Meta(ge=SHORTEST_SILENCE_MS, le=LONGEST_SILENCE_MS)] | UnsetType = UNSET
     max_utterance_s: Annotated[float, Meta(ge=5, le=28)] | UnsetType = UNSET
 
 

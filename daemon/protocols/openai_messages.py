@@ -20,7 +20,6 @@ DEFAULT_RATE = 24000
 G711_RATE = 8000
 ENCODINGS = {"audio/pcm": "s16le", "audio/pcmu": "mulaw", "audio/pcma": "alaw"}
 OLD_FORMATS = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/pcma"}
-SHORTEST_SILENCE_MS, LONGEST_SILENCE_MS = 100, 10000
 EAGERNESS_MS = {"low": 1200, "high": 300}
 """Silence that ends a turn of ``semantic_vad`` whose model does not tell; others: as the settings say."""
 
@@ -255,9 +254,9 @@ def _endpointing(turns: TurnDetection, hub: Hub) -> Endpointing | None:
     usual = hub.defaults.endpointing
     match turns:
         case ServerVad(silence_duration_ms=int(wanted)) if usual is not None:
-            return replace(usual, silence_ms=min(max(wanted, SHORTEST_SILENCE_MS), LONGEST_SILENCE_MS))
+            return usual.after_silence(wanted)
         case SemanticVad(eagerness=str(eagerness)) if usual is not None and eagerness in EAGERNESS_MS:
-            return replace(usual, silence_ms=EAGERNESS_MS[eagerness])
+            return usual.after_silence(EAGERNESS_MS[eagerness])
         case None:
             return None
     return usual

@@ -19,7 +19,7 @@ from ..transcript import JOINED_LANGUAGES
 from .endpoint import Admission, Endpoint, require
 from .exchange import CLOSE_S, Conversation, audio_format
 from .hints import usable
-from .parsing import parsed
+from .parsing import Text, parsed
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +30,6 @@ WAIT_MINUTES = 1.0
 """What a client is told that comes when all places are taken: when one is free, nobody knows."""
 REFUSED_CLOSE = 1008
 ENCODINGS = {"float32": "f32le", "int16": "s16le", "uint8": "u8"}
-
-Text = Annotated[str, Meta(max_length=2000)]
 
 
 class Options(Struct):

@@ -41,8 +41,9 @@ async def check_host(server: Server, handed_over: socket | None = None) -> None:
 
 async def check_port(server: Server) -> None:
     """Raises ``AddressError`` if another program listens there, before anything is loaded or opened."""
-    try:
-        async with await asyncio.get_running_loop().create_server(asyncio.Protocol, server.host, server.port):
+    loop = asyncio.get_running_loop()
+    try:  # bound but not listening: nobody is let in who would be dropped at once
+        async with await loop.create_server(asyncio.Protocol, server.host, server.port, start_serving=False):
             pass
     except OSError as error:
         raise AddressError.of(server.host, server.port, error, "--host and --port") from error
