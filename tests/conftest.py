@@ -1,6 +1,7 @@
 """What tests share: the real engine with the real whisper-base model, a hub on it, and a daemon."""
 
 import os
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,9 @@ from .threaded_daemon import Running, threaded_daemon
 
 os.environ["STENOD_JOURNAL__ENABLED"] = "false"
 """Nothing that tests say is kept, but where a test asks for it."""
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""A script's background jobs ignore it, and so would every program that tests start and interrupt."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -22,11 +22,11 @@ TOLD = [told.event for told in conversation()]
 
 @pytest_asyncio.fixture
 async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
-    """That of a daemon that was started when all was told."""
+    """That of a daemon that was started when all was told, long ago."""
     store = Store.open(tmp_path)
     store.write(conversation())
     store.close()
-    journal = await Journal.open(settings.Journal(folder=tmp_path))
+    journal = await Journal.open(settings.Journal(folder=tmp_path, keep_days=0))
     yield journal
     await journal.close()
 

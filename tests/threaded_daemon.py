@@ -1,7 +1,6 @@
 """A daemon that runs beside the tests."""
 
 import asyncio
-import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -39,24 +38,24 @@ def threaded_daemon(model_path: Path, **settings: Any) -> Iterator[Running]:
         **settings,
     }
     address: Future[str] = Future()
+    loop: Future[asyncio.AbstractEventLoop] = Future()
     running = Daemon(load(chosen))
 
     async def run() -> None:
-        stop = asyncio.create_task(asyncio.to_thread(stopping.wait))
-        stop.add_done_callback(lambda _: running.stop())
+        loop.set_result(asyncio.get_running_loop())
         await running.run(address.set_result)
 
-    stopping = threading.Event()
     with (
         ThreadPoolExecutor(1) as executor,
         patch("stenod.scheduler.Ladder", lambda: Ladder(LADDER[:1])),
     ):
         done = executor.submit(asyncio.run, run())
         wait({address, done}, return_when=FIRST_COMPLETED)
+        if done.done():
+            done.result()  # it failed to start
         try:
-            if done.done():
-                done.result()  # it failed to start
             yield Running(address.result(), running.ports)
         finally:
-            stopping.set()
+            if not done.done():
+                loop.result().call_soon_threadsafe(running.stop)
             done.result()
