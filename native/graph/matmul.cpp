@@ -87,15 +87,6 @@ STENOD_INLINE const float* unpacked(ggml_type type, const char* panel, int64_t f
     return buffer;
 }
 
-/// Where a product is made: columns of x, and of the result.
-struct Strip {
-    const float* x;
-    int64_t x_stride;
-    float* out;
-    int64_t out_stride;
-    int64_t columns;
-};
-
 /// kColumnsAtOnce columns times 2 * lanes rows of a panel, added to what is there unless it is the first time.
 template <typename Lanes, int kColumnsAtOnce>
 STENOD_INLINE void multiply_columns(const float* weights, int64_t depth, const Strip& strip, int64_t column, int64_t row,
@@ -127,7 +118,7 @@ STENOD_INLINE void multiply_columns(const float* weights, int64_t depth, const S
 
 /// A panel's columns from `first` on times a strip's; kMost columns at once are as many as there are registers for.
 template <typename Lanes, int kMost>
-STENOD_INLINE void multiply_panel(ggml_type type, const char* panel, int64_t first, int64_t depth, const Strip& strip,
+STENOD_INLINE void multiply_any(ggml_type type, const char* panel, int64_t first, int64_t depth, const Strip& strip,
                                   float* buffer, ConvertHalves convert) {
     const float* weights = unpacked(type, panel, first, depth, buffer, convert);
     constexpr int64_t kRows = 2 * sizeof(Lanes) / sizeof(float);
@@ -158,7 +149,7 @@ void convert_anywhere(const uint16_t* halves, int64_t count, float* floats) {
 }
 
 void multiply_anywhere(ggml_type type, const char* panel, int64_t first, int64_t depth, const Strip& strip, float* buffer) {
-    multiply_panel<Lanes4, 6>(type, panel, first, depth, strip, buffer, convert_anywhere);
+    multiply_any<Lanes4, 6>(type, panel, first, depth, strip, buffer, convert_anywhere);
 }
 
 #ifdef __x86_64__
@@ -171,7 +162,7 @@ void convert_avx2(const uint16_t* halves, int64_t count, float* floats) {
 
 __attribute__((target("avx2,fma")))
 void multiply_avx2(ggml_type type, const char* panel, int64_t first, int64_t depth, const Strip& strip, float* buffer) {
-    multiply_panel<Lanes8, 6>(type, panel, first, depth, strip, buffer, convert_avx2);
+    multiply_any<Lanes8, 6>(type, panel, first, depth, strip, buffer, convert_avx2);
 }
 
 __attribute__((target("avx512f")))
@@ -185,11 +176,11 @@ void convert_avx512(const uint16_t* halves, int64_t count, float* floats) {
 
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
 void multiply_avx512(ggml_type type, const char* panel, int64_t first, int64_t depth, const Strip& strip, float* buffer) {
-    multiply_panel<Lanes16, 12>(type, panel, first, depth, strip, buffer, convert_avx512);
+    multiply_any<Lanes16, 12>(type, panel, first, depth, strip, buffer, convert_avx512);
 }
 #endif
 
-PanelProduct best_product() {
+PanelProduct choose_product() {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl")) {
@@ -202,9 +193,14 @@ PanelProduct best_product() {
     return multiply_anywhere;
 }
 
+PanelProduct best_product() {
+    static const PanelProduct best = choose_product();
+    return best;
+}
+
 /// Each thread makes some rows of the result.
 void compute(ggml_tensor* out, int thread, int threads, void*) {
-    static const PanelProduct multiply_panel = best_product();
+    const PanelProduct product = best_product();
     thread_local std::vector<float> buffer(kDepth * kPanelRows);
     const ggml_tensor *weight = out->src[0], *x = out->src[1];
     const int64_t in = weight->ne[0], columns = x->ne[1], panels = weight->ne[1] / kPanelRows;
@@ -217,7 +213,7 @@ void compute(ggml_tensor* out, int thread, int threads, void*) {
                                   row(out, column) + panel * kPanelRows,
                                   static_cast<int64_t>(out->nb[1] / sizeof(float)),
                                   std::min(kColumns, columns - column)};
-                multiply_panel(weight->type, static_cast<const char*>(weight->data) + panel * panel_bytes, first,
+                product(weight->type, static_cast<const char*>(weight->data) + panel * panel_bytes, first,
                                std::min(kDepth, in - first), strip, buffer.data());
             }
         }
@@ -225,6 +221,10 @@ void compute(ggml_tensor* out, int thread, int threads, void*) {
 }
 
 }  // namespace
+
+void multiply_panel(const float* panel, int64_t first, int64_t depth, const Strip& strip) {
+    best_product()(GGML_TYPE_F32, reinterpret_cast<const char*>(panel), first, depth, strip, nullptr);
+}
 
 void pack(ggml_tensor* weight, const void* rows) {
     if (!can_pack(weight)) {

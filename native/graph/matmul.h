@@ -17,4 +17,17 @@ void pack(ggml_tensor* weight, const void* rows);
 /// is ggml's product.
 ggml_tensor* multiply(ggml_context* context, ggml_tensor* weight, ggml_tensor* x);
 
+/// Where a product is made: columns of x, and of the result.
+struct Strip {
+    const float* x;
+    int64_t x_stride;
+    float* out;
+    int64_t out_stride;
+    int64_t columns;
+};
+
+/// `depth` columns from column `first` on of an f32 panel, [in][kPanelRows], times a strip's columns of x, which begin
+/// there too: added to what is there, unless `first` is 0.
+void multiply_panel(const float* panel, int64_t first, int64_t depth, const Strip& strip);
+
 }  // namespace stenod

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "errors.h"
+#include "graph/attention.h"
 #include "graph/ops.h"
 #include "whisper/layers.h"
 
@@ -56,21 +57,12 @@ ggml_tensor* convolutions(ggml_context* context, const Model& model, ggml_tensor
     return bias_gelu(context, x, model.conv2.bias);
 }
 
-ggml_tensor* self_attention(ggml_context* context, const Attention& attention, const StackSize& size,
-                            ggml_type cache_type, ggml_tensor* x) {
+ggml_tensor* self_attention(ggml_context* context, const Attention& attention, int heads, ggml_tensor* x) {
     ggml_tensor* input = normalise(context, attention.norm, x);
     ggml_tensor* query = apply(context, attention.query, input);
     ggml_tensor* key = apply(context, attention.key, input);
     ggml_tensor* value = apply(context, attention.value, input);
-    if (cache_type != GGML_TYPE_F32) {
-        key = ggml_cast(context, key, cache_type);
-        value = ggml_cast(context, value, cache_type);
-    }
-    ggml_tensor* attended =
-        ggml_flash_attn_ext(context, split_heads(context, query, size), split_heads(context, key, size),
-                            split_heads(context, value, size), nullptr,
-                            attention_scale(size), 0.0f, 0.0f);
-    attended = ggml_reshape_2d(context, attended, size.width, x->ne[1]);
+    ggml_tensor* attended = attend_to_all(context, query, key, value, heads);
     return apply_residual(context, attention.out, attended, x);
 }
 
@@ -86,7 +78,7 @@ std::unique_ptr<Encoder::Shape> Encoder::build(int positions) const {
     x = ggml_add(context, x, ggml_view_2d(context, model_.encoder_positions, size.width, positions,
                                           model_.encoder_positions->nb[1], 0));
     for (const Block& block : model_.encoder_blocks) {
-        x = self_attention(context, block.self, size, model_.cache_type(), x);
+        x = self_attention(context, block.self, size.heads, x);
         x = feed_forward(context, block, x);
     }
     shape->encoded = normalise(context, model_.encoder_norm, x);

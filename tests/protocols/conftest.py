@@ -1,6 +1,7 @@
 """Where adapters are spoken to: at a small model for most, which takes little time, and at Whisper."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -39,10 +40,10 @@ def small_ports(small_running_daemon: Running) -> Mapping[str, int]:
 
 
 @pytest.fixture
-def failing_running_daemon() -> Iterator[Running]:
-    """A daemon whose computations are all stopped at once."""
-    engine = {"model": str(SMALL), "threads": 1, "decode_deadline_s": 1e-6}
-    with threaded_daemon(SMALL, engine=engine, journal={"enabled": False}) as running:
+def failing_running_daemon(model_path: Path) -> Iterator[Running]:
+    """A daemon whose computations, which take long, are all stopped at once."""
+    engine = {"model": str(model_path), "threads": 1, "decode_deadline_s": 1e-6}
+    with threaded_daemon(model_path, engine=engine, journal={"enabled": False}) as running:
         yield running
 
 

@@ -2,25 +2,17 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "graph/executor.h"
+#include "random_values.h"
 
 using namespace stenod;
 
 namespace {
-
-std::vector<float> random_values(size_t count, unsigned seed) {
-    std::mt19937 random(seed);
-    std::normal_distribution<float> normal;
-    std::vector<float> values(count);
-    for (float& value : values) value = normal(random);
-    return values;
-}
 
 /// A matrix of a type, packed, and the numbers that it stands for.
 struct Weight {
