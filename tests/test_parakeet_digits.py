@@ -13,7 +13,7 @@ PIECE = 1600
 
 
 def test_digits_of_an_unheard_speaker_streamed_and_whole() -> None:
-    """An utterance has the same tokens both ways; of these 65 words the model itself mishears eight."""
+    """An utterance has the same tokens both ways; of these 65 words the model itself mishears five."""
     model = Model(str(SHIPPED / "parakeet-tiny.gguf"))
     worker = Worker(model, 1)
     references: dict[str, str] = json.loads((SHIPPED / "digits" / "references.json").read_text())
@@ -24,4 +24,4 @@ def test_digits_of_an_unheard_speaker_streamed_and_whole() -> None:
         tokens = committed_tokens(worker, Stream(model, StreamOptions()), pieces)
         assert [token["id"] for token in tokens] == [token["id"] for token in transcribed(worker, samples)]
         heard.append(b"".join(token["text"] for token in tokens).decode().strip())
-    assert jiwer.wer(list(references.values()), heard) <= 0.15
+    assert jiwer.wer(list(references.values()), heard) <= 0.1

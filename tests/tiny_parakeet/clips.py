@@ -24,6 +24,16 @@ class Clip:
     def text(self) -> str:
         return " ".join(word for word, _, _ in self.words)
 
+    def one_word(self, number: int) -> "Clip":
+        """A word of it, with half of the gaps beside it; all of it where the places are not known."""
+        word, start, end = self.words[number]
+        if len(self.words) == 1 or end < 0:
+            return self
+        before = self.words[number - 1][2] if number else 0
+        after = self.words[number + 1][1] if number + 1 < len(self.words) else len(self.samples)
+        first, last = (before + start) // 2, (end + after) // 2
+        return Clip(self.voice, self.samples[first:last], [(word, start - first, end - first)])
+
 
 def write_clips(path: Path, clips: Iterable[Clip]) -> None:
     """All clips in one compressed file; it appears when it is complete."""

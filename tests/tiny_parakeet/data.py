@@ -1,7 +1,6 @@
 """Utterances for the training, as mel spectrograms: clips of one voice joined, and made harder to hear."""
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +20,8 @@ FRAME = 8 * HOP
 """Samples in an encoder frame."""
 SILENCE = len(vocabulary.WORDS)
 """The class of a frame without speech, after those of the words."""
+CUT = 0.3
+"""How many of the clips are cut down to one of their words."""
 UNSURE = -100
 """The class of a frame that the frame loss leaves out."""
 NUMBER = {word: number for number, word in enumerate(vocabulary.WORDS)}
@@ -48,9 +49,12 @@ def spoken_digits(folder: Path, held_out: bool) -> list[Clip]:
     return clips
 
 
-def synthetic(folder: Path, kind: str) -> list[Clip]:
-    """What `synthesize` has made so far of one kind, such as "train-kokoro"."""
-    clips = [clip for path in sorted(folder.glob(f"{kind}*.npz")) for clip in read_clips(path)]
+def synthetic(folder: Path, kind: str, known: set[Path] | None = None) -> list[Clip]:
+    """What `synthesize` has made so far of one kind, such as "train-kokoro", and was not known before."""
+    paths = [path for path in sorted(folder.glob(f"{kind}*.npz")) if path not in (known or ())]
+    clips = [clip for path in paths for clip in read_clips(path)]
+    if known is not None:
+        known.update(paths)
     return [Clip(clip.voice, levelled(clip.samples), clip.words) for clip in clips]
 
 
@@ -131,16 +135,20 @@ class Utterances:
         self._fsdd = spoken_digits(fsdd, held_out=False)
         self._real_voices = {clip.voice for clip in self._fsdd}
         self._data = data
+        self._known: set[Path] = set()
+        self._kokoro: list[Clip] = []
+        self._programs: list[Clip] = []
         self.refresh()
         self._noises = self._make_noises()
 
     def refresh(self) -> None:
         """Takes in the synthetic speech that was made meanwhile."""
         real = _by_voice(self._fsdd)
-        kokoro = _by_voice(synthetic(self._data, "train-kokoro"))
-        programs = _by_voice(synthetic(self._data, "train-programs"))
+        self._kokoro += synthetic(self._data, "train-kokoro", self._known)
+        self._programs += synthetic(self._data, "train-programs", self._known)
+        kokoro, programs = _by_voice(self._kokoro), _by_voice(self._programs)
         present = [
-            (share, voices) for share, voices in ((0.36, real), (0.48, kokoro), (0.16, programs)) if voices
+            (share, voices) for share, voices in ((0.3, real), (0.52, kokoro), (0.18, programs)) if voices
         ]
         total = sum(share for share, _ in present)
         self._sources = [(share / total, voices) for share, voices in present]
@@ -172,7 +180,8 @@ class Utterances:
     def _joined(self, difficulty: Difficulty) -> tuple[np.ndarray, Words]:
         """Clips of one voice with gaps between; silence now and then."""
         random = self._random
-        pieces = [np.zeros(int(random.uniform(0.05, 0.5) * SAMPLE_RATE), np.float32)]
+        longer = 1.0 if random.random() < 0.2 else 0.0
+        pieces = [np.zeros(int(random.uniform(0.05, 0.5 + longer) * SAMPLE_RATE), np.float32)]
         words: Words = []
         place = len(pieces[0])
         clips = self._voice()
@@ -181,6 +190,8 @@ class Utterances:
             count = min(8, count * 2 - int(random.integers(2)))
         for _ in range(count):
             clip = clips[random.integers(len(clips))]
+            if random.random() < CUT:
+                clip = clip.one_word(int(random.integers(len(clip.words))))
             gap = np.zeros(int(random.uniform(0.02, 0.45) * SAMPLE_RATE), np.float32)
             samples = clip.samples * np.float32(10 ** (random.uniform(-4, 4) / 20))
             if place + len(samples) + len(gap) > difficulty.seconds * SAMPLE_RATE and words:
@@ -190,7 +201,7 @@ class Utterances:
             ]
             pieces += [samples, gap]
             place += len(samples) + len(gap)
-        pieces.append(np.zeros(int(random.uniform(0.2, 0.6) * SAMPLE_RATE), np.float32))
+        pieces.append(np.zeros(int(random.uniform(0.2, 0.6 + longer) * SAMPLE_RATE), np.float32))
         return np.concatenate(pieces), words
 
     def one(self, difficulty: Difficulty) -> tuple[np.ndarray, str, np.ndarray]:
@@ -238,12 +249,12 @@ class Utterances:
             decibels = decibels - 30 * np.clip(1 - bins / random.uniform(100, 350), 0, 1)
         return (10 ** (decibels / 10)).astype(np.float32)
 
-    def batches(self, size: int, difficulty: Difficulty, count: int) -> Iterator[Batch]:
+    def batches(self, size: int, difficulty: Difficulty, count: int) -> list[Batch]:
         """`count` batches of `size` utterances, those of like length together."""
         made = [self.one(difficulty) for _ in range(size * count)]
         made.sort(key=lambda utterance: len(utterance[0]))
-        for place in self._random.permutation(count):
-            yield padded(made[place * size : (place + 1) * size])
+        places = self._random.permutation(count)
+        return [padded(made[place * size : (place + 1) * size]) for place in places]
 
 
 def padded(utterances: list[tuple[np.ndarray, str, np.ndarray]]) -> Batch:

@@ -1,6 +1,6 @@
 """Word error rates of a model of the training, on what it has never heard.
 
-python -m tests.tiny_parakeet.evaluate CHECKPOINT --data DATA --recordings FOLDER
+python -m tests.tiny_parakeet.evaluate MODEL --data DATA --recordings FOLDER
 """
 
 import argparse
@@ -14,7 +14,8 @@ import torch
 from . import vocabulary
 from .data import MelFilters, padded
 from .held_out import Utterance, held_out_sets
-from .model import CONTEXTS, Model
+from .model import CONTEXTS, Config, Model
+from .start import start_from
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,25 @@ def score(model: Model, utterances: list[Utterance], context: tuple[int, int]) -
     return Score(100 * jiwer.wer(said, heard), 100 * wrong / len(said))
 
 
+def read(path: Path) -> Model:
+    """A checkpoint's average weights, or those of a file that was made of them."""
+    if path.suffix != ".pt":
+        model = Model(Config(vocabulary=len(vocabulary.WORDS) + 1))
+        start_from(model, path)
+        return model
+    stored = torch.load(path, weights_only=False)
+    model = Model(stored["config"])
+    model.load_state_dict(stored["average"])
+    return model
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("model", type=Path, help="a checkpoint, or a .nemo or .gguf of this model")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--recordings", type=Path, required=True)
     options = parser.parse_args()
-    stored = torch.load(options.checkpoint, weights_only=False)
-    model = Model(stored["config"])
-    model.load_state_dict(stored["average"])
+    model = read(options.model)
     for name, utterances in held_out_sets(options.data, options.recordings).items():
         for context in CONTEXTS:
             print(f"{name}, {context}: {score(model, utterances, context)}", flush=True)

@@ -17,6 +17,7 @@ import yaml
 from . import vocabulary
 from .clips import SAMPLE_RATE
 from .data import MelFilters
+from .evaluate import read
 from .model import CONTEXTS, Config, Model
 
 
@@ -183,10 +184,7 @@ def main() -> None:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
-    stored = torch.load(options.checkpoint, weights_only=False)
-    model = Model(stored["config"])
-    model.load_state_dict(stored["average"])
-    write(options.out, model)
+    write(options.out, read(options.checkpoint))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from torch.nn import functional
 
 CONTEXTS = ((70, 13), (70, 6), (70, 1), (70, 0))
 """Frames of 80 ms to the left and to the right: 1.12 s, 560 ms, 160 ms and 80 ms a chunk."""
+HALF = bool(torch.cpu.get_capabilities().get("avx512_bf16"))
+"""Whether to train with bfloat16: without the processor's help it takes ten times as long."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ class Encoder(nn.Module):
 
     def forward(self, mel: Tensor, lengths: Tensor, context: tuple[int, int]) -> tuple[Tensor, Tensor]:
         """[batch, time, mels] to [batch, time', width] and its lengths; a chunk sees what a stream's does."""
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.training):
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.training and HALF):
             x, lengths = self._encode(mel, lengths, context)
         return x.float(), lengths
 

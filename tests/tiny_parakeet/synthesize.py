@@ -37,16 +37,16 @@ HELD_OUT_COMMANDS = (
 )
 
 
-def kokoro_round(kokoro: Kokoro, random: Random) -> Iterator[Clip]:
-    """Every voice of the training once, and as many mixtures of two of them."""
+def kokoro_round(kokoro: Kokoro, number: int) -> Iterator[Clip]:
+    """A third of the training's voices, the next third in the next round, and as many mixtures of two."""
     names = [name for name in kokoro.voices if name not in HELD_OUT]
-    random.shuffle(names)
-    for name in names:
-        other = random.choice(names)
+    Random(number // 3).shuffle(names)
+    random = Random(2000 + number)
+    for name in names[number % 3 :: 3]:
         share = random.uniform(0.25, 0.75)
-        mixture = share * kokoro.voices[name] + (1 - share) * kokoro.voices[other]
+        mixture = share * kokoro.voices[name] + (1 - share) * kokoro.voices[other := random.choice(names)]
         for label, style in ((name, kokoro.voices[name]), (f"{name}+{other}", mixture)):
-            phrases = [vocabulary.phrase(random) for _ in range(random.randint(4, 6))]
+            phrases = [vocabulary.phrase(random) for _ in range(random.randint(6, 8))]
             yield from kokoro.speak(label, style, phrases, random.uniform(0.75, 1.3), british=name[0] == "b")
 
 
@@ -132,10 +132,9 @@ def main() -> None:
     options.data.mkdir(parents=True, exist_ok=True)
     kokoro = Kokoro(options.kokoro)
     for number in range(options.first, options.rounds):
-        spoken = kokoro_round(kokoro, Random(2000 + number))
-        write_clips(options.data / f"train-kokoro-{number:02}.npz", spoken)
         spoken = program_round(Random(1000 + number), 60)
         write_clips(options.data / f"train-programs-{number:02}.npz", spoken)
+        write_clips(options.data / f"train-kokoro-{number:02}.npz", kokoro_round(kokoro, number))
         if number == 0:
             write_clips(options.data / "test-kokoro.npz", kokoro_test(kokoro, Random(1), 20))
             write_clips(options.data / "test-programs.npz", program_test(Random(2), 20))

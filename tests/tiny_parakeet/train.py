@@ -1,18 +1,18 @@
 """Trains the little model; goes on from its last checkpoint when it is started again.
 
-    python -m tests.tiny_parakeet.train DATA OUT --recordings FOLDER [--steps N] [--start MODEL.nemo]
+    python -m tests.tiny_parakeet.train DATA OUT --recordings FOLDER [--steps N | --minutes M] [--start MODEL]
 
 First a linear layer on the encoder learns which word each frame belongs to, since the places of most words
 are known (a transducer alone learns nothing for a long time); then the transducer and a CTC head join.
+A model that is started from another's weights has that behind it.
 """
 
 import argparse
-import io
+import itertools
 import math
 import multiprocessing
 import os
 import random
-import tarfile
 import time
 from dataclasses import dataclass
 from multiprocessing.queues import Queue
@@ -30,14 +30,24 @@ from .evaluate import score
 from .held_out import held_out_sets
 from .loss import tdt_loss
 from .model import CONTEXTS, Config, Model
+from .start import start_from
 
 SEED = 1
 BATCH = 32
 RATE = 4e-4
 """Learning rate; at twice this the encoder never learned."""
+RATE_LATER = 6e-4
+"""For a model that has learned already."""
+LEVEL_UNTIL = 0.6
+"""How much of the training has passed when the learning rate begins to fall."""
+DROPOUT = 0.05
 FRAMES_ONLY = 400
 """Steps with the frame loss alone."""
+EASY = 4 * FRAMES_ONLY
+"""Steps with short or clean utterances."""
 WARM_UP = 100
+REFRESH = 80
+"""Steps between looks at what synthetic speech there is."""
 TOKENS = {word: number for number, word in enumerate(vocabulary.WORDS, 1)}
 """0 is the tokenizer's unknown piece."""
 
@@ -47,19 +57,22 @@ def difficulty(step: int) -> Difficulty:
         return Difficulty(seconds=2.6, phrases=2, noise=28)
     if step < 2 * FRAMES_ONLY:
         return Difficulty(seconds=3.6, phrases=2, noise=20)
-    if step < 4 * FRAMES_ONLY:
+    if step < EASY:
         return Difficulty(seconds=5.0, phrases=3, noise=12)
     return Difficulty(seconds=7.5, phrases=4, noise=6)
 
 
 def supply(queue: "Queue[Batch]", options: argparse.Namespace, first: int, seed: int) -> None:
-    """Runs in a process of its own: makes batches for the steps from `first` on."""
+    """Runs in a process of its own: makes batches for the steps from `first` on, each for two of them.
+
+    What the training hides of a batch, and how far the encoder looks ahead, differs the second time.
+    """
     torch.set_num_threads(1)
     utterances = Utterances(options.recordings / "digits_fsdd", options.data, seed)
-    for step in range(first, options.steps + 64, 8):
-        if (step - first) % 200 == 192:
+    for step in itertools.count(first, 8):
+        if (step - first) % REFRESH == REFRESH - 8:
             utterances.refresh()
-        for batch in utterances.batches(BATCH, difficulty(step), 8):
+        for batch in utterances.batches(BATCH, difficulty(step), 4) * 2:
             queue.put(batch)
 
 
@@ -76,13 +89,15 @@ class Losses:
 class Training:
     """The model, a running average of its weights (which is what counts in the end), and the optimizer."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, limit: float = 0.0) -> None:
         torch.manual_seed(SEED)
         self.steps = steps
-        self.step = 0
+        self.limit = limit
+        """Seconds that the training may last; it counts instead of the steps where it is not 0."""
+        self.step = self.first = 0
         self.seconds = 0.0
         self.config = Config(vocabulary=len(vocabulary.WORDS) + 1)
-        self.model = Model(self.config)
+        self.model = Model(self.config, DROPOUT)
         self.frame_head = nn.Linear(self.config.width, len(vocabulary.WORDS) + 1)
         parameters = list(self.model.parameters())
         self.optimizer = torch.optim.AdamW(
@@ -97,33 +112,29 @@ class Training:
         self.average = {name: value.clone() for name, value in self.model.state_dict().items()}
 
     def start_from(self, path: Path) -> None:
-        """Takes the encoder of a `.nemo` of the same sizes."""
-        with tarfile.open(path) as archive:
-            (name,) = [name for name in archive.getnames() if name.endswith("model_weights.ckpt")]
-            member = archive.extractfile(name)
-            assert member is not None
-            stored = torch.load(io.BytesIO(member.read()), map_location="cpu", weights_only=True)
-        weights = {name: value for name, value in stored.items() if name.startswith("encoder.")}
-        first = "encoder.pre_encode.conv.0."
-        mean, deviation = self.config.mel_mean, self.config.mel_deviation  # undoes `fold_normalisation`
-        weights[first + "weight"] = weights[first + "weight"] * deviation
-        weights[first + "bias"] = (
-            weights[first + "bias"] + weights[first + "weight"].sum((1, 2, 3)) * mean / deviation
-        )
-        missing, unexpected = self.model.load_state_dict(weights, strict=False)
-        if unexpected or any(name.startswith("encoder.") for name in missing):
-            raise ValueError(f"{path} is of another shape: {unexpected or missing}")
+        """Goes on from another training's weights: the next step is one after the easy ones."""
+        start_from(self.model, path)
         self.average = {name: value.clone() for name, value in self.model.state_dict().items()}
+        self.step = self.first = EASY
+        self.steps += EASY
+
+    @property
+    def progress(self) -> float:
+        """From 0 to 1, by steps or by the time that has passed."""
+        if self.limit:
+            return min(1.0, self.seconds / self.limit)
+        return (self.step - self.first) / (self.steps - self.first)
 
     def losses(self, batch: Batch) -> Losses:
-        progress = self.step / self.steps
         mel = torch.from_numpy(batch.mel)
         lengths = torch.from_numpy(batch.mel_lengths)
         if self.step > FRAMES_ONLY:
             hide_parts(mel, batch.mel_lengths)
         encoded, frames = self.model.encoder(mel, lengths, random.choice(CONTEXTS))
+        # The heads that no file keeps learn alone at first.
+        beside = encoded.detach() if self.first and self.step < self.first + WARM_UP else encoded
         classes = torch.from_numpy(batch.frames[:, : encoded.shape[1]])
-        scores = self.frame_head(encoded[:, : classes.shape[1]])
+        scores = self.frame_head(beside[:, : classes.shape[1]])
         frame = functional.cross_entropy(scores.flatten(0, 1), classes.flatten(), ignore_index=-100)
         if self.step < FRAMES_ONLY:
             return Losses(frame, frame.item(), 0.0, 0.0)
@@ -133,20 +144,17 @@ class Training:
         transducer = tdt_loss(logits, targets, frames, counts, self.config.durations)
         transducer = (transducer / counts.clamp(min=1)).mean()
         ctc = functional.ctc_loss(
-            self.model.ctc(encoded), targets, frames, counts, blank=self.config.vocabulary, zero_infinity=True
+            self.model.ctc(beside), targets, frames, counts, blank=self.config.vocabulary, zero_infinity=True
         )
-        total = transducer + 0.4 * ctc + max(0.1, 1 - 2 * progress) * frame
+        total = transducer + 0.4 * ctc + self._frame_share() * frame
         return Losses(total, frame.item(), transducer.item(), ctc.item())
 
     def advance(self, batch: Batch) -> Losses:
         """One step of the optimizer."""
         self.model.train()
-        progress = self.step / self.steps
-        rate = (
-            RATE
-            * min(1, (self.step + 1) / WARM_UP)
-            * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * progress)))
-        )
+        falling = max(0.0, self.progress - LEVEL_UNTIL) / (1 - LEVEL_UNTIL)
+        decay = 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * falling))
+        rate = (RATE_LATER if self.first else RATE) * min(1, (self.step - self.first + 1) / WARM_UP) * decay
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         losses = self.losses(batch)
@@ -162,10 +170,15 @@ class Training:
                 self.average[name].lerp_(value, 1 - keep)
         return losses
 
+    def _frame_share(self) -> float:
+        """What the frame loss counts for: less and less, and little where the encoder has learned."""
+        return 0.1 if self.first else max(0.1, 1 - 2 * self.progress)
+
     def save(self, path: Path) -> None:
         stored: dict[str, Any] = {
             "config": self.config,
             "step": self.step,
+            "first": self.first,
             "seconds": self.seconds,
             "model": self.model.state_dict(),
             "frame_head": self.frame_head.state_dict(),
@@ -177,7 +190,8 @@ class Training:
 
     def load(self, path: Path) -> None:
         stored = torch.load(path, weights_only=False)
-        self.step, self.seconds = stored["step"], stored["seconds"]
+        self.step, self.first, self.seconds = stored["step"], stored["first"], stored["seconds"]
+        self.steps += self.first
         self.model.load_state_dict(stored["model"])
         self.frame_head.load_state_dict(stored["frame_head"])
         self.optimizer.load_state_dict(stored["optimizer"])
@@ -218,14 +232,15 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--recordings", type=Path, required=True, help="the folder that holds digits_fsdd")
     parser.add_argument("--steps", type=int, default=5000)
-    parser.add_argument("--start", type=Path, help="a .nemo whose encoder to begin with")
+    parser.add_argument("--minutes", type=float, default=0.0, help="how long it may last, instead of --steps")
+    parser.add_argument("--start", type=Path, help="a .nemo or .gguf of this model to begin with")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--every", type=int, default=250, help="steps between evaluations")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     checkpoint = options.out / "last.pt"
     torch.set_num_threads(options.threads)
-    training = Training(options.steps)
+    training = Training(options.steps, 60 * options.minutes)
     if checkpoint.exists():
         training.load(checkpoint)
     elif options.start:
@@ -239,7 +254,7 @@ def main() -> None:
     began = time.monotonic() - training.seconds
     processor = time.process_time()
     recent: list[Losses] = []
-    while training.step < training.steps:
+    while training.progress < 1:
         recent.append(training.advance(queue.get()))
         training.seconds = time.monotonic() - began
         if training.step % 25 == 0:

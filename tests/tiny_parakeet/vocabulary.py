@@ -83,11 +83,11 @@ def command(random: Random) -> list[str]:
 def phrase(random: Random) -> list[str]:
     """What a voice says between two pauses: a command, digits, or one or two words at random."""
     match random.randrange(10):
-        case 0 | 1 | 2 | 3:
+        case 0 | 1 | 2 | 3 | 4:
             return command(random)
-        case 4 | 5 | 6:
+        case 5:
             return digit_string(random, 2, 4)
-        case 7 | 8:
+        case 6 | 7 | 8:
             return [random.choice(COMMANDS)]
         case _:
             return [random.choice(WORDS), random.choice(WORDS)]
