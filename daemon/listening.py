@@ -1,11 +1,13 @@
 """Text of a microphone: through a daemon that runs already, or in this process, behind one face."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Protocol
 
-from websockets.exceptions import InvalidHandshake
+from websockets.exceptions import InvalidHandshake, InvalidStatus
 
 from .audio.microphone import Back, Item, Lost, Microphone, Overflow, Sound
 from .audio.pcm import AudioFormat
@@ -17,6 +19,9 @@ from .server.address import AddressError
 from .server.microphone import take
 from .session import Session
 from .settings import Settings, SettingsError
+
+TOKEN_VARIABLE = "STENOD_TOKEN"
+"""Holds the token, where the daemon asks for one: others could see an option."""
 
 
 class Listening(Protocol):
@@ -85,17 +90,30 @@ class _InProcess:
                 return
 
 
+def refused(url: str, error: InvalidHandshake) -> str:
+    """What to tell a user whom the daemon at ``url`` does not let in."""
+    status = error.response.status_code if isinstance(error, InvalidStatus) else None
+    match status:
+        case HTTPStatus.UNAUTHORIZED:
+            return f"{url}: the daemon asks for a token: put a valid one into {TOKEN_VARIABLE}"
+        case HTTPStatus.FORBIDDEN:
+            return f"{url}: the token in {TOKEN_VARIABLE} does not allow that"
+        case HTTPStatus.SERVICE_UNAVAILABLE | HTTPStatus.TOO_MANY_REQUESTS:
+            return f"{url}: the daemon has no room for us now ({error})"
+    return f"{url}: what answers there is no stenod daemon, or speaks TLS where we do not ({error})"
+
+
 @asynccontextmanager
 async def through_daemon(settings: Settings) -> AsyncIterator[Listening]:
     """Raises ``OSError`` where no daemon answers, ``AddressError`` where it does not let us in."""
-    url = f"ws://{settings.server.host}:{settings.server.port}"
-    chosen = settings.session
-    opening = send(url, encoding="f32le", language=chosen.language, task=chosen.task, prompt=chosen.prompt)
+    url, chosen = settings.server.url, settings.session
+    asked = {"language": chosen.language, "task": chosen.task, "prompt": chosen.prompt}
+    opening = send(url, encoding="f32le", token=os.environ.get(TOKEN_VARIABLE), **asked)
     try:
         async with opening as sender:
             yield _ThroughDaemon(sender)
     except InvalidHandshake as error:
-        raise AddressError(f"{url}: what answers there is no daemon with room for us ({error})") from error
+        raise AddressError(refused(url, error)) from error
 
 
 @asynccontextmanager

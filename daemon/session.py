@@ -254,8 +254,8 @@ class Session(Intake):
         if self._publisher.repeating and self._taken_up is not None:
             self._publisher.skip()
             conclude(self._publisher, self._taken_up.going_on, self._taken_up.open_words)
-        elif self._utterance is not None and not self._utterance.concluded:
-            self._utterance.abandon(self._segmenter.position)
+        else:
+            self._give_up()
         self._forget_requests()
         self._publisher.tell(
             events.Ended,
@@ -266,6 +266,17 @@ class Session(Intake):
         )
         if self._log is not None:
             self._log.remove()
+
+    def _give_up(self) -> None:
+        """What was committed is the text; accepted sound that was not heard to its end is told as missing."""
+        lost_from = self._segmenter.position
+        if self._utterance is not None and not self._utterance.concluded:
+            lost_from = self._utterance.committed_end or self._utterance.start
+            self._utterance.abandon(lost_from)
+        waiting = [self._unsegmented, *(one for one in self._requests if isinstance(one, np.ndarray))]
+        end = self._segmenter.position + sum(map(len, waiting))
+        if end > lost_from:
+            self._tell_gap(lost_from, end, "overflow")
 
     async def _work(self) -> events.EndReason:
         """Answers requests in their order; returns why the session ends."""

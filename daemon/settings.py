@@ -4,6 +4,7 @@ Sources, first one wins: ``--option``; ``STENOD_*`` in the environment (nested `
 ``stenod.toml`` in the user's configuration folder; ``/etc/stenod/stenod.toml``.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -71,6 +72,11 @@ class Server(Section):
     """A sender whose connection was lost may come back for so many seconds; 0: its session ends."""
     shutdown_deadline_s: Annotated[float, Field(gt=0)] = 20.0
     """Seconds that open sessions have to tell their finals when the daemon stops."""
+
+    @property
+    def url(self) -> str:
+        """Where this machine's daemon is spoken to."""
+        return f"{'ws' if self.tls_certificate is None else 'wss'}://{self.host}:{self.port}"
 
 
 class Engine(Section):
@@ -279,6 +285,7 @@ def load(options: dict[str, Any], config: Path | None = None) -> Settings:
     """
     if config is not None and not config.is_file():
         raise SettingsError(f"{config}: no such settings file")
+    faults = [f"{name}: there is no such setting" for name in os.environ if _names_no_section(name)]
     files = [file for file in (config, USER_FILE, SYSTEM_FILE) if file is not None]
 
     class Sourced(Settings):
@@ -294,11 +301,20 @@ def load(options: dict[str, Any], config: Path | None = None) -> Settings:
             return init_settings, env_settings, *(_toml(settings_cls, file) for file in files)
 
     try:
-        return Sourced(**options)
+        chosen = Sourced(**options)
     except ValidationError as error:
-        raise SettingsError("\n".join(map(_fault, error.errors()))) from error
+        faults += map(_fault, error.errors())
+        raise SettingsError("\n".join(faults)) from error
     except SourceError as error:
         raise SettingsError(f"environment: {error}") from error
+    if faults:
+        raise SettingsError("\n".join(faults))
+    return chosen
+
+
+def _names_no_section(variable: str) -> bool:
+    section, nested, _ = variable.removeprefix("STENOD_").partition("__")
+    return variable.startswith("STENOD_") and bool(nested) and section.lower() not in Settings.model_fields
 
 
 def _toml(settings: type[BaseSettings], file: Path) -> PydanticBaseSettingsSource:

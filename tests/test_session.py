@@ -318,6 +318,8 @@ async def test_a_cancelled_session_keeps_what_was_committed(hub: Hub):
     assert_in_order(told)
     assert isinstance(told[-1], Ended)
     assert told[-1].reason == "shutdown"
+    [gap] = [event for event in told if isinstance(event, Gap)]
+    assert (gap.start, gap.end, gap.reason) == (finals(told)[0].end, 11.0, "overflow")
     assert finals(told)[0].text == committed(told, 1)
 
 

@@ -53,12 +53,16 @@ def test_sources_complete_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_all_faults_are_told_at_once_each_with_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """field-failures: settings are validated at start, all errors at once, each naming its key."""
+    monkeypatch.setenv("STENOD_ENGINES__THREADS", "1")
+    with pytest.raises(SettingsError, match=r"^STENOD_ENGINES__THREADS: there is no such setting$"):
+        load({})
     (tmp_path / "user.toml").write_text("surprise = 1\n[session]\ntask = 'sing'\n")
     monkeypatch.setenv("STENOD_AUDIO__CHANNELS", "many")
     with pytest.raises(SettingsError) as refused:
         load({"server": {"port": "70000"}})
     faults = str(refused.value).splitlines()
     assert sorted(fault.partition(":")[0] for fault in faults) == [
+        "STENOD_ENGINES__THREADS",
         "audio.channels",
         "server.port",
         "session.task",

@@ -8,20 +8,20 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
+from ssl import SSLCertVerificationError
 
 from websockets.exceptions import InvalidHandshake, InvalidURI
 
 from ..caption_outputs import CaptionOutput, ObsText, Subtitles, TextFile, news
 from ..clients import ConnectionLost, follow
 from ..events import AnyEvent
+from ..listening import TOKEN_VARIABLE, refused
 from ..server.address import AddressError
 from ..settings import CHANNEL_NAME, SettingsError
 from ..terminal import LiveText
 from .options import add_options, settings_of
 
 TARGETS = ("terminal", "srt", "vtt", "file", "obs")
-TOKEN_VARIABLE = "STENOD_TOKEN"
-"""Holds the token, where the daemon asks for one: others could see an option."""
 QUIET_S = 8.0
 """After so long a pause there is nothing to be read any more."""
 
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     if not re.match(CHANNEL_NAME, options.channel):
         raise SettingsError("--channel: a name has letters, digits, '.', '_', '-', at most 64")
     server = settings_of(options).server
-    url = (options.url or f"ws://{server.host}:{server.port}").rstrip("/")
+    url = (options.url or server.url).rstrip("/")
     with ExitStack() as stack:
         asyncio.run(_read(url, options.channel, _output(options.to, options.output, stack)))
     return 0
@@ -86,10 +86,14 @@ async def _read(url: str, channel: str, output: CaptionOutput) -> None:
     except InvalidURI as error:
         raise SettingsError(f"--url: {error}") from error
     except InvalidHandshake as error:
-        hint = f"{TOKEN_VARIABLE} may have to hold a token"
-        raise AddressError(f"{url}: the daemon does not let us in ({error}); {hint}") from error
+        raise AddressError(refused(url, error)) from error
     except ConnectionLost as error:
         raise AddressError(str(error)) from error
+    except SSLCertVerificationError as error:
+        hint = "SSL_CERT_FILE may have to name its certificate"
+        raise AddressError(
+            f"{url}: its certificate is not trusted ({error.verify_message}); {hint}"
+        ) from error
     except OSError as error:
         raise AddressError(f"{url}: no connection ({error}); does `stenod serve` run there?") from error
 

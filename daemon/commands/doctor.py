@@ -6,7 +6,11 @@ import platform
 import shutil
 import socket
 import sqlite3
+import ssl
+import urllib.request
 from collections.abc import Iterator
+from http import HTTPStatus
+from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -18,11 +22,13 @@ from ..journal import JournalError
 from ..journal.store import Store
 from ..models import ModelError, info, models_folder, resolve
 from ..server.tls import certificate_of
-from ..settings import Settings, SettingsError
+from ..settings import Server, Settings, SettingsError
 from ..standard_output import standard_output
 from .options import add_options, settings_of
 
 LEAST_FREE_MB = 500
+ANSWER_S = 3.0
+"""How long a daemon may take to answer."""
 CPU_INFO = Path("/proc/cpuinfo")
 FAST = ("avx2", "fma", "f16c", "avx512f", "avx512_vnni", "avx_vnni", "asimd", "asimddp", "i8mm")
 """Instruction sets, as Linux names them, that ggml makes use of."""
@@ -67,7 +73,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if settings.journal.enabled:
         yield _journal(settings.journal.place)
         yield _disk("journal", settings.journal.place)
-    yield _address(settings.server.host, settings.server.port)
+    yield _address(settings.server)
     yield _access(settings)
     yield _microphones(wanted=settings.microphone.enabled)
 
@@ -107,7 +113,18 @@ def _journal(folder: Path) -> Finding:
     return Finding("journal", f"can be written at {folder}")
 
 
-def _address(host: str, port: int) -> Finding:
+def _stenod_answers(url: str) -> bool:
+    asking = f"http{url.removeprefix('ws')}/healthz"
+    unchecked = ssl._create_unverified_context()  # it is told nothing
+    try:
+        with urllib.request.urlopen(asking, timeout=ANSWER_S, context=unchecked) as answer:
+            return bool(answer.status == HTTPStatus.OK)
+    except (OSError, HTTPException):
+        return False
+
+
+def _address(server: Server) -> Finding:
+    host, port = server.host, server.port
     found = f"{host}:{port}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -115,9 +132,9 @@ def _address(host: str, port: int) -> Finding:
             trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trying.bind(address)
     except OSError as error:
-        return Finding(
-            "address", found, f"{error.strerror}; is a daemon running already? Else choose another"
-        )
+        if _stenod_answers(server.url):
+            return Finding("address", f"a daemon answers at {found}")
+        return Finding("address", found, f"{error.strerror}; choose another with --port")
     return Finding("address", f"{found} is free")
 
 

@@ -20,7 +20,7 @@ from ..engine import Engine
 from ..formats import FORMATS, Transcript, segment_text
 from ..offline import Choices, transcribe_utterances, transcribe_whole
 from ..playback import play
-from ..settings import Settings
+from ..settings import Settings, SettingsError
 from .options import add_options, settings_of
 from .output import Output
 
@@ -53,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
     """Transcribes every file that can be; exit code 1 if some could not, 4 if none could."""
     settings = settings_of(options)
     if options.live:
+        if unused := [name for name, chosen in _not_live(options).items() if chosen]:
+            raise SettingsError(f"--live: shows text in the terminal; it has no {unused[0]}")
         failed = asyncio.run(play(settings, options.files))
     else:
         output = Output(options.output, options.format, len(options.files))
@@ -60,6 +62,16 @@ def run(options: argparse.Namespace) -> int:
     if not failed:
         return 0
     return NO_AUDIO if failed == len(options.files) else SOME_FAILED
+
+
+def _not_live(options: argparse.Namespace) -> dict[str, bool]:
+    """What playing a recording cannot heed, and whether it was asked for."""
+    return {
+        "--output": options.output is not None,
+        "--format": options.format != "txt",
+        "--beam-size": options.beam_size != 1,
+        "--no-vad": options.no_vad,
+    }
 
 
 def _transcribe_all(settings: Settings, options: argparse.Namespace, output: Output) -> int:

@@ -54,6 +54,13 @@ def test_what_is_wrong_is_named(
     }
 
 
+def test_a_running_daemon_is_no_problem_of_its_address(
+    daemon: str, model_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    code, found = doctor(capsys, "--model", str(model_path), "--port", daemon.rpartition(":")[2])
+    assert (code, found["address"]) == (0, "ok")
+
+
 def test_a_running_daemon_is_no_problem_of_its_journal(
     journal: Path, model_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -57,6 +57,11 @@ def test_several_recordings_are_no_single_subtitle_file(capsys: pytest.CaptureFi
     assert "folder" in capsys.readouterr().err
 
 
+def test_what_is_played_live_is_written_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["transcribe", "--live", "-o", str(tmp_path / "file"), CLIP_FILE]) == 2
+    assert "--output" in capsys.readouterr().err
+
+
 def test_what_cannot_be_read_is_one_line_and_the_rest_is_done(capsys: pytest.CaptureFixture[str]):
     assert main(["transcribe", str(SHIPPED / "odd/random_bytes.wav"), CLIP_FILE, "missing.wav"]) == 1
     out, err = capsys.readouterr()
