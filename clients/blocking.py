@@ -27,7 +27,10 @@ class Sender:
         self._sender = sender
 
     def audio(self, pcm: bytes) -> None:
-        """Sends audio as declared, of any length. Waits while too much is not acknowledged yet."""
+        """Sends audio as declared, of any length. Waits while too much is not acknowledged yet.
+
+        Raises ``SessionOver`` when the session has ended, as by a daemon that was stopped.
+        """
         self._loop.run(self._sender.audio(pcm))
 
     def configure(self, **choices: Any) -> None:

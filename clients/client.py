@@ -44,6 +44,10 @@ class ConnectionLost(ConnectionError):
     """The daemon could not be reached again in time, or has forgotten the session."""
 
 
+class SessionOver(ConnectionError):
+    """The session has ended: what is said to it would be lost. The message says why it ended."""
+
+
 class Sender:
     """An open session. Send audio and read its events, at the same time; get one from ``send``."""
 
@@ -70,14 +74,20 @@ class Sender:
         """True, or why, once nothing more is told."""
         self._refused = False
         """Whether a fatal error was told."""
+        self._ended_by = "the connection is lost"
         self._changed = asyncio.Event()
 
     async def audio(self, pcm: bytes) -> None:
-        """Sends audio as declared, of any length. Waits while too much is not acknowledged yet."""
+        """Sends audio as declared, of any length. Waits while too much is not acknowledged yet.
+
+        Raises ``SessionOver`` when the session has ended, as by a daemon that was stopped.
+        """
         self._outbox.put_audio(pcm)
         self._change()
         while self._outbox.full and not self._over:
             await self._wait()
+        if self._over:
+            raise SessionOver(f"{self._url}: the session has ended: {self._ended_by}")
 
     async def configure(self, **choices: Any) -> None:
         """Changes ``language``, ``task``, ``prompt``, ... from the next utterance on."""
@@ -201,7 +211,11 @@ class Sender:
                 event = events.Flushed(self._flushes.pop(name))
             case events.Flushed():
                 return False
-            case events.Ended(reason="finished"):
+            case events.Error(message=message, fatal=True):
+                self._refused, self._ended_by = True, message
+            case events.Ended(reason=reason) if reason != "finished":
+                self._ended_by = reason
+            case events.Ended():
                 # Every flush came before that, and its answer may have been lost.
                 self._events.extend(events.Flushed(flush_id) for flush_id in self._flushes.values())
                 self._flushes.clear()
@@ -211,8 +225,6 @@ class Sender:
             self._last_seq = event.seq
         self._events.append(event)
         self._change()
-        if isinstance(event, events.Error) and event.fatal:
-            self._refused = True
         return isinstance(event, events.Ended)
 
     def _say(self, kind: str, **fields: Any) -> None:

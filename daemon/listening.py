@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus
 from .audio.microphone import Back, Item, Lost, Microphone, Overflow, Sound
 from .audio.pcm import AudioFormat
 from .channel import Subscription
-from .clients import ConnectionLost, Sender, send
+from .clients import ConnectionLost, Sender, SessionOver, send
 from .events import Ended, Error, Event
 from .hub import Hub
 from .server.address import AddressError
@@ -47,7 +47,8 @@ class _ThroughDaemon:
     async def take(self, item: Item) -> None:
         match item:
             case Sound(samples):
-                await self._sender.audio(samples.astype("<f4").tobytes())
+                with suppress(SessionOver):  # the events tell why
+                    await self._sender.audio(samples.astype("<f4").tobytes())
             case Overflow(samples) | Back(samples):
                 await self._sender.gap(samples)
             case Lost():

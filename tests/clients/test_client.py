@@ -1,11 +1,15 @@
 """The Python client against a real daemon."""
 
 import asyncio
+from contextlib import ExitStack
 
-from stenod.clients import follow, send
+import pytest
+from stenod.clients import SessionOver, follow, send
 from stenod.events import Ended, Error, Event, Final, Flushed, Snapshot
 
+from ..protocols.conftest import SMALL
 from ..streams import SAID, clip, finals, pcm, plain
+from ..threaded_daemon import threaded_daemon
 
 
 async def test_sending_and_following(daemon: str):
@@ -56,3 +60,15 @@ async def test_a_refusal_is_an_event(daemon: str):
         [error] = [event async for event in sender]
     assert isinstance(error, Error)
     assert error.code == "unsupported_audio"
+
+
+async def test_sound_for_a_daemon_that_was_stopped_is_refused():
+    with ExitStack() as running:
+        address = running.enter_context(threaded_daemon(SMALL, journal={"enabled": False})).address
+        async with send(address) as sender:
+            told = [await anext(aiter(sender))]
+            await asyncio.to_thread(running.close)
+            told += [event async for event in sender]
+            assert isinstance(told[-1], Ended)
+            with pytest.raises(SessionOver, match="shutdown"):
+                await sender.audio(bytes(3200))
