@@ -108,8 +108,10 @@ def refused(url: str, error: InvalidHandshake) -> str:
 async def through_daemon(settings: Settings) -> AsyncIterator[Listening]:
     """Raises ``OSError`` where no daemon answers, ``AddressError`` where it does not let us in."""
     url, chosen = settings.server.url, settings.session
-    asked = {"language": chosen.language, "task": chosen.task, "prompt": chosen.prompt}
-    opening = send(url, encoding="f32le", token=os.environ.get(TOKEN_VARIABLE), **asked)
+    token = os.environ.get(TOKEN_VARIABLE)
+    opening = send(
+        url, encoding="f32le", token=token, language=chosen.language, task=chosen.task, prompt=chosen.prompt
+    )
     try:
         async with opening as sender:
             yield _ThroughDaemon(sender)
