@@ -214,7 +214,7 @@ void compute(ggml_tensor* out, int thread, int threads, void*) {
                                   static_cast<int64_t>(out->nb[1] / sizeof(float)),
                                   std::min(kColumns, columns - column)};
                 product(weight->type, static_cast<const char*>(weight->data) + panel * panel_bytes, first,
-                               std::min(kDepth, in - first), strip, buffer.data());
+                        std::min(kDepth, in - first), strip, buffer.data());
             }
         }
     }

@@ -15,10 +15,4 @@ inline ggml_tensor* feed_forward(ggml_context* context, const Block& block, ggml
     return apply_residual(context, block.down, bias_gelu(context, hidden, block.up.bias), x);
 }
 
-/// [width, rows], contiguous, as [head_width, rows, heads].
-inline ggml_tensor* split_heads(ggml_context* context, ggml_tensor* x, const StackSize& size) {
-    const int64_t head = size.head_width();
-    return ggml_view_3d(context, x, head, x->ne[1], size.heads, x->nb[1], head * ggml_element_size(x), 0);
-}
-
 }  // namespace stenod::whisper

@@ -13,6 +13,7 @@
 #include "fixture.h"
 #include "parakeet/random_head.h"
 #include "parakeet/random_model.h"
+#include "random_values.h"
 
 using namespace stenod;
 using namespace stenod::parakeet;
@@ -21,11 +22,7 @@ using namespace stenod::tests;
 namespace {
 
 std::vector<float> random_mel(const parakeet::Model& model, int frames, unsigned seed) {
-    std::mt19937 random(seed);
-    std::normal_distribution<float> normal(0.0f, 1.0f);
-    std::vector<float> mel(static_cast<size_t>(frames * model.encoder.bands));
-    for (float& value : mel) value = normal(random);
-    return mel;
+    return random_values(static_cast<size_t>(frames * model.encoder.bands), seed);
 }
 
 MelFrames frames_of(const parakeet::Model& model, const std::vector<float>& mel) {

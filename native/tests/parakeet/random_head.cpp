@@ -1,6 +1,7 @@
 #include "random_head.h"
 
 #include "graph/layers.h"
+#include "random_values.h"
 
 namespace stenod::tests {
 
@@ -49,11 +50,7 @@ RandomHead::RandomHead(const HeadSize& size, unsigned seed) : type_(size.type), 
 }
 
 std::vector<float> RandomHead::frames(int count, unsigned seed) const {
-    std::mt19937 random(seed);
-    std::normal_distribution<float> normal;
-    std::vector<float> frames(static_cast<size_t>(count) * weights.encoder_width);
-    for (float& value : frames) value = normal(random);
-    return frames;
+    return random_values(static_cast<size_t>(count) * weights.encoder_width, seed);
 }
 
 ggml_tensor* RandomHead::matrix(int in, int out, int padded_out, float scale) {
