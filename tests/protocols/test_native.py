@@ -164,6 +164,14 @@ async def until(socket: ClientConnection, kind: type[AnyEvent]) -> list[AnyEvent
     return events
 
 
+@asynccontextmanager
+async def reading(address: str, channel: str) -> AsyncIterator[ClientConnection]:
+    """A reader that is told all that comes from now on: what was told before its snapshot is in that only."""
+    async with connect(f"{address}/v1/channels/{channel}") as reader:
+        assert isinstance(decode(await reader.recv()), Snapshot)
+        yield reader
+
+
 async def say(socket: ClientConnection, *messages: dict[str, Any] | str | bytes) -> None:
     for message in messages:
         await socket.send(json.dumps(message) if isinstance(message, dict) else message)
@@ -396,7 +404,7 @@ async def own_daemon(
 async def test_a_client_that_is_gone_without_a_word_is_ended_with_idle(model_path: Path):
     async with (
         own_daemon(model_path, ping_s=0.01, idle_s=0.1) as (_, address),
-        connect(f"{address}/v1/channels/room") as reader,
+        reading(address, "room") as reader,
         connect(f"{address}/v1/stream") as gone,
     ):
         await say(gone, {"type": "start", "channel": "room"})
@@ -415,7 +423,7 @@ async def test_clients_that_have_not_begun_do_not_delay_a_shutdown(model_path: P
 
 
 async def test_a_client_that_does_not_read_its_events_does_not_stop_the_others(daemon: str):
-    async with connect(f"{daemon}/v1/channels/crowd") as stalled, connect(f"{daemon}/v1/stream") as source:
+    async with reading(daemon, "crowd") as stalled, connect(f"{daemon}/v1/stream") as source:
         stalled.transport.pause_reading()
         await say(
             source, {"type": "start", "channel": "crowd", "language": "en"}, pcm(clip()), {"type": "finish"}

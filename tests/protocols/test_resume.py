@@ -33,7 +33,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from ..streams import SAID, clip, finals, numbered, pcm, plain
-from .test_native import errors, own_daemon, rest, say, until
+from .test_native import errors, own_daemon, reading, rest, say, until
 
 START = {"type": "start", "language": "en"}
 
@@ -92,7 +92,7 @@ async def test_a_session_goes_on_where_its_connection_broke(daemon: str, broken_
 
 async def test_what_was_told_while_the_sender_was_away_is_told_again_in_order(daemon: str):
     room = uuid4().hex
-    async with connect(f"{daemon}/v1/channels/{room}") as reader, connect(f"{daemon}/v1/stream") as first:
+    async with reading(daemon, room) as reader, connect(f"{daemon}/v1/stream") as first:
         started, told = await start(first, channel=room)
         await say(first, pcm(clip()), {"type": "flush"})
         await until(reader, SpeechStarted)  # the daemon has the beginning, and will have the rest in time
@@ -219,7 +219,7 @@ async def test_what_cannot_be_resumed_is_refused(daemon: str, changes: dict[str,
 async def test_a_sender_that_stays_away_ends_its_session_after_the_finals(model_path: Path):
     async with (
         own_daemon(model_path, resume_for_s=0.5) as (_, address),
-        connect(f"{address}/v1/channels/room") as reader,
+        reading(address, "room") as reader,
     ):
         async with connect(f"{address}/v1/stream") as source:
             await start(source, channel="room")
@@ -274,7 +274,7 @@ async def test_a_sender_that_lost_its_connection_before_started_came_finds_its_s
 async def test_a_source_that_was_lost_before_started_came_does_not_hold_its_channel(daemon: str):
     """Nobody knows how to come back to it: what it was told of its utterance is withdrawn."""
     room = uuid4().hex
-    async with connect(f"{daemon}/v1/channels/{room}") as reader:
+    async with reading(daemon, room) as reader:
         async with connect(f"{daemon}/v1/stream") as first:
             first.transport.pause_reading()  # so it does not answer a ping either
             await say(first, START | {"channel": room}, pcm(clip())[:32000])
