@@ -71,12 +71,14 @@ def _count(text: str) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     with _journal(options) as reader:
-        sessions = reader.sessions(options.channel, options.limit)
+        sessions = reader.sessions(options.channel, options.limit + 1)
     with standard_output():
-        for session in sessions:
+        for session in sessions[-options.limit :]:
             print(_described(session))
     if not sessions:
         print("nothing is kept yet", file=sys.stderr)
+    if len(sessions) > options.limit:
+        print(f"older ones are not shown: --limit {2 * options.limit} shows more", file=sys.stderr)
     return 0
 
 

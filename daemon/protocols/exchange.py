@@ -167,9 +167,10 @@ async def cancel(tasks: Collection[asyncio.Task[Any]]) -> None:
     """Ends tasks; a failure of one is the program's and is logged."""
     for task in tasks:
         task.cancel()
-    for result in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(result, Exception):
-            logger.error("a connection failed", exc_info=result)
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for task in tasks:
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            logger.error("a connection failed", exc_info=failure)
 
 
 async def first_of(*events: asyncio.Event) -> None:

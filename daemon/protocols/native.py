@@ -101,7 +101,8 @@ class StreamConnection:
         self._grant = grant
         self._rate = Rate(hub.settings.limits.messages_per_s)
         self._session: Session | None = None
-        self._came_back = False
+        self._finished = False
+        """Whether this client asked for the end."""
         self._known_bytes = 0
         """Of what it says again, what the session has."""
         self._evicted = asyncio.Event()
@@ -226,7 +227,6 @@ class StreamConnection:
     async def _resume(self, resume: Resume, again: bool = False) -> Opened:
         """``again``: with ``start``, by a sender that does not know that it was heard, and says all again."""
         resumption = await self._hub.resume(resume.session, resume.token, resume.last_seq)
-        self._came_back = True
         session = resumption.session
         if session is not None:
             self._hold(session)
@@ -348,11 +348,10 @@ class StreamConnection:
                     gap = message.samples * session.audio.frame_bytes
                     self._known_bytes = max(0, self._known_bytes - gap)
                 return
-            if session.finishing and self._came_back:
-                return  # its sender says again what it cannot know to have arrived
-            if session.finishing:
+            if self._finished:
                 raise Refused("bad_message", "nothing may follow `finish`")
-            self._obey(session, message)
+            if not session.finishing:  # else its sender does not know yet that it ends
+                self._obey(session, message)
         except Refused as refused:
             session.answer(error_of(refused, fatal=False))
 
@@ -373,4 +372,5 @@ class StreamConnection:
                     raise Refused("bad_field", "samples: a gap of more than a day", "samples")
                 session.gap(frames)
             case FinishMessage():
+                self._finished = True
                 session.finish()

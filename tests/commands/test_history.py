@@ -33,8 +33,10 @@ def test_list(folder: Path, capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(("arguments", "listed"), [(["--channel", "room"], "aa1"), (["-n", "1"], "ab2")])
 def test_list_a_part(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], listed: str):
     assert history(folder, "list", *arguments) == 0
-    [line] = capsys.readouterr().out.splitlines()
+    said = capsys.readouterr()
+    [line] = said.out.splitlines()
     assert line.split()[0] == listed
+    assert ("older ones are not shown" in said.err) == ("-n" in arguments)
 
 
 def test_show(folder: Path, capsys: pytest.CaptureFixture[str]):

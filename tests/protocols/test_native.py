@@ -20,6 +20,7 @@ from stenod.events import (
     Flushed,
     SessionStarted,
     Snapshot,
+    SpeechStarted,
     Started,
     decode,
 )
@@ -420,6 +421,18 @@ async def test_clients_that_have_not_begun_do_not_delay_a_shutdown(model_path: P
     async with own_daemon(model_path) as (running, address), connect(f"{address}/v1/stream") as socket:
         running.stop()
         assert errors(await rest(socket)) == [("shutting_down", True)]
+
+
+async def test_a_client_that_asks_for_something_while_the_daemon_shuts_down_is_not_blamed(model_path: Path):
+    async with own_daemon(model_path) as (running, address), connect(f"{address}/v1/stream") as socket:
+        await say(socket, {"type": "start"}, pcm(clip()))
+        await until(socket, SpeechStarted)
+        running.stop()  # which takes hold before a message can arrive
+        await say(socket, {"type": "flush"}, pcm(clip()), {"type": "finish"})
+        told = await rest(socket)
+        assert errors(told) == []
+        assert isinstance(told[-1], Ended)
+        assert told[-1].reason == "shutdown"
 
 
 async def test_a_client_that_does_not_read_its_events_does_not_stop_the_others(daemon: str):

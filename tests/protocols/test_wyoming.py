@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -153,6 +154,19 @@ async def test_what_is_no_message_is_told_and_ends_the_connection(ports: Mapping
     assert (error.type, error.data["code"]) == ("error", "bad_message")
     assert await reader.read() == b""
     writer.close()
+
+
+async def test_what_a_client_does_wrong_is_no_failure_of_the_daemon(
+    hub: Hub, caplog: pytest.LogCaptureFixture
+):
+    async with listening(hub, "127.0.0.1", 0) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"[]\n")
+        error = await read(reader, 0)
+        assert error is not None
+        assert error.type == "error"
+        writer.close()
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_a_client_that_leaves_ends_its_session(hub: Hub):
