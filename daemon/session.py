@@ -43,6 +43,7 @@ SLOW_INPUT_S = 2.0
 """So long without audio inside an utterance is worth a warning."""
 REMEMBERED_FLUSHES = 16
 """Answered flushes that a sender is told of again when it comes back."""
+REMEMBERED_CONNECTIONS = 64
 PIECE = SAMPLE_RATE
 """Samples that are segmented at once, before the event loop gets its turn."""
 
@@ -82,6 +83,8 @@ class Session(Intake):
         """Set when it does nothing more, and its channel has room for another."""
         self.token: bytes | None = None
         """Digest of the token that its sender comes back with; None: it cannot."""
+        self.held_by: deque[str] = deque(maxlen=REMEMBERED_CONNECTIONS)
+        """The keys of the connections that its sender spoke through, the last of them."""
         self.claimed = False
         """Whether its sender is known to have the token."""
         self._lane = lane

@@ -100,6 +100,9 @@ class StreamConnection:
         self._hub = hub
         self._grant = grant
         self._rate = Rate(hub.settings.limits.messages_per_s)
+        assert socket.request is not None
+        self._key = socket.request.headers["Sec-WebSocket-Key"]
+        """Random, and so the name of this connection."""
         self._session: Session | None = None
         self._finished = False
         """Whether this client asked for the end."""
@@ -226,8 +229,12 @@ class StreamConnection:
 
     async def _resume(self, resume: Resume, again: bool = False) -> Opened:
         """``again``: with ``start``, by a sender that does not know that it was heard, and says all again."""
+        if not again:
+            self._refuse_copy(self._hub.sessions.get(resume.session))
         resumption = await self._hub.resume(resume.session, resume.token, resume.last_seq)
         session = resumption.session
+        if not again:
+            self._refuse_copy(session)
         if session is not None:
             self._hold(session)
         back: Event = Resumed(resumption.frames)
@@ -246,8 +253,16 @@ class StreamConnection:
         )
         return Opened(resume.session, session, told)
 
+    def _refuse_copy(self, session: Session | None) -> None:
+        """A network that doubles a connection gives its copy what goes on where the other one was answered."""
+        if session is not None and self._key in session.held_by:
+            raise Refused(
+                "bad_message", "another connection had this Sec-WebSocket-Key: choose a new one for each"
+            )
+
     def _hold(self, session: Session) -> None:
         self._session = session
+        session.held_by.append(self._key)
         self._hub.departures.hold(session, self)
 
     async def _run(self, opened: Opened, session: Session) -> None:

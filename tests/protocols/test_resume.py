@@ -119,6 +119,27 @@ async def test_a_resumed_session_evicts_its_old_connection(daemon: str):
         assert isinstance((await rest(second))[-1], Ended)
 
 
+async def test_a_copy_of_a_connection_takes_nothing_over(daemon: str, monkeypatch: pytest.MonkeyPatch):
+    """A network that doubles connections: what goes on where the one was answered would be heard twice."""
+    async with connect(f"{daemon}/v1/stream") as first:
+        started, told = await start(first)
+        await say(first, pcm(clip())[:32000])
+        await lose(first)
+    monkeypatch.setattr("websockets.client.generate_key", lambda: "c3Rlbm9kIHNheXMgaGV5IQ==")
+    async with connect(f"{daemon}/v1/stream") as second, connect(f"{daemon}/v1/stream") as copy:
+        await say(second, resume(started, told))
+        resumed = decode(await second.recv())
+        assert isinstance(resumed, Resumed)
+        left = pcm(clip())[2 * resumed.received_samples :]
+        await say(second, left[:8000])
+        await say(copy, resume(started, told), left[:8000])
+        assert errors(await rest(copy)) == [("bad_message", True)]
+        await say(second, left[8000:], {"type": "finish"})
+        ended = (await rest(second))[-1]
+        assert isinstance(ended, Ended)
+        assert (ended.reason, ended.audio_s) == ("finished", len(clip()) / 16000)
+
+
 async def test_a_session_that_ended_while_its_sender_was_away_tells_its_end(daemon: str):
     async with connect(f"{daemon}/v1/stream") as first:
         started, told = await start(first)
