@@ -254,11 +254,9 @@ class StreamConnection:
         return Opened(resume.session, session, told)
 
     def _refuse_copy(self, session: Session | None) -> None:
-        """A network that doubles a connection gives its copy what goes on where the other one was answered."""
+        """A network that doubles a connection gives its copy what goes on from an answer to the other."""
         if session is not None and self._key in session.held_by:
-            raise Refused(
-                "bad_message", "another connection had this Sec-WebSocket-Key: choose a new one for each"
-            )
+            raise Refused("bad_message", "another connection had this Sec-WebSocket-Key: choose one for each")
 
     def _hold(self, session: Session) -> None:
         self._session = session
