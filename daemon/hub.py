@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from .audio.pcm import AudioFormat
 from .channel import Channel
@@ -80,6 +81,7 @@ class Hub:
         self._resuming = 0
         self._clients: Counter[str] = Counter()
         """Sessions, and those that may become one, of each client that is counted."""
+        self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.departures = Departures(settings.server.resume_for_s)
         scheduler.on_overload = self._tell_overload
         if journal is not None:
@@ -236,6 +238,10 @@ class Hub:
             "there is no such session any more, or not with this token and last_seq",
             "session",
         )
+
+    def opening(self, token: str) -> asyncio.Lock:
+        """Who opens a session with that token of its sender's choice holds this lock."""
+        return self._opening.setdefault(token, asyncio.Lock())
 
     async def opened_with(self, token: str) -> str | None:
         """The session that was opened with that token of its sender's choice; None: none was."""

@@ -197,8 +197,14 @@ class StreamConnection:
         return None
 
     async def _start(self, slot: Slot, start: Start, first: str | bytes = b"") -> Opened:
-        if start.token is not None and (opened := await self._hub.opened_with(start.token)) is not None:
-            return await self._resume(Resume(opened, 0, start.token), again=True)
+        if start.token is None:
+            return await self._begin(slot, start, first)
+        async with self._hub.opening(start.token):
+            if (opened := await self._hub.opened_with(start.token)) is not None:
+                return await self._resume(Resume(opened, 0, start.token), again=True)
+            return await self._begin(slot, start, first)
+
+    async def _begin(self, slot: Slot, start: Start, first: str | bytes) -> Opened:
         if slot.refusal is not None:
             raise slot.refusal
         if not self._grant.allows("send", start.channel):

@@ -25,7 +25,7 @@ from stenod.events import (
     Started,
     decode,
 )
-from stenod.hub import Slot
+from stenod.hub import Hub, Slot
 from stenod.journal import Reader
 from stenod.journal.store import Store
 from stenod.protocols.native import Opened, StreamConnection
@@ -292,6 +292,33 @@ async def test_a_sender_that_lost_its_connection_before_started_came_finds_its_s
     assert plain(finals(events)[0].text) == SAID
     assert numbered(events)[-1].audio_s == len(clip()) / 16000 + 0.1  # type: ignore[attr-defined]
     assert sequence(events) == list(range(1, len(sequence(events)) + 1))
+
+
+async def test_two_starts_with_one_token_at_once_open_one_session(
+    model_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """However long the journal is asked whether the token is known."""
+    opened_with = Hub.opened_with
+
+    async def opened_long_ago(self: Hub, token: str) -> str | None:
+        found = await opened_with(self, token)
+        await asyncio.sleep(0.2)
+        return found
+
+    monkeypatch.setattr(Hub, "opened_with", opened_long_ago)
+    said = START | {"channel": "room", "token": uuid4().hex}
+    async with (
+        own_daemon(model_path, journal=tmp_path) as (_, address),
+        connect(f"{address}/v1/stream") as lost,
+        connect(f"{address}/v1/stream") as second,
+    ):
+        await say(lost, said)
+        await say(second, said)
+        started = decode(await second.recv())
+        assert isinstance(started, Started)
+        assert await until(lost, Started) == [started]
+        await say(second, {"type": "finish"})
+        await rest(second)
 
 
 async def test_a_source_that_was_lost_before_started_came_does_not_hold_its_channel(daemon: str):
