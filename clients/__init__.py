@@ -1,5 +1,5 @@
 """Clients of the daemon."""
 
-from .client import ConnectionLost, Sender, SessionOver, follow, send
+from .client import ConnectionLost, Refused, Sender, SessionOver, follow, send
 
-__all__ = ["ConnectionLost", "Sender", "SessionOver", "follow", "send"]
+__all__ = ["ConnectionLost", "Refused", "Sender", "SessionOver", "follow", "send"]

@@ -20,11 +20,12 @@ import secrets
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from .. import events
 from .backoff import Backoff
@@ -38,6 +39,17 @@ MOST_EVENTS = 10_000
 """Events that may wait to be read; beyond, the daemon has to wait."""
 
 _SAMPLE_BYTES = {"s16le": 2, "s24le": 3, "s32le": 4, "f32le": 4}
+
+
+class Refused(ConnectionError):
+    """The daemon does not let us in; the message is its own."""
+
+    def __init__(self, url: str, error: events.Error, retry_after_s: float | None) -> None:
+        super().__init__(f"{url}: {error.message}")
+        self.code = error.code
+        """As in the protocol: ``unauthorized``, ``forbidden``, ``too_many_sessions``, ..."""
+        self.retry_after_s = retry_after_s
+        """When there may be room, where it is full."""
 
 
 class ConnectionLost(ConnectionError):
@@ -138,6 +150,7 @@ class Sender:
     async def _keep_connection(self, first: ClientConnection) -> None:
         backoff = Backoff(self._come_back_for_s)
         socket: ClientConnection | None = first
+        reason: Exception | None = None
         while True:
             try:
                 if socket is None:
@@ -149,12 +162,11 @@ class Sender:
                 raise
             except (OSError, InvalidHandshake, ConnectionClosed) as error:
                 logger.info("the connection was lost: %s", error)
+                reason = error
             if self._refused:
                 return
             socket = None
-            if (wait_s := backoff.next_wait_s()) is None:
-                raise ConnectionLost(f"{self._url}: the daemon could not be reached again")
-            await asyncio.sleep(wait_s)
+            await _wait_for_next_try(self._url, backoff, reason)
 
     async def _talk(self, socket: ClientConnection, backoff: Backoff) -> bool:
         """One connection; True if the session is over."""
@@ -255,8 +267,9 @@ async def send(
 
     ``buffer_s``: seconds of audio that are kept until they are acknowledged; ``token``: where one is asked
     for; ``come_back_for_s``: seconds for which a lost connection is tried again. A session that is refused
-    tells so as an ``error`` event. Raises ``OSError`` where no daemon answers at first, and
-    ``websockets.exceptions.InvalidStatus`` where it is full.
+    tells so as an ``error`` event. Raises ``Refused`` where the daemon does not let us in, as it is full or
+    wants another token; another ``OSError`` where nobody answers at first, and
+    ``websockets.exceptions.InvalidHandshake`` where who answers is no daemon.
     """
     audio = {"encoding": encoding, "sample_rate": sample_rate, "channels": channels}
     frame_bytes = _SAMPLE_BYTES.get(encoding, 1) * channels
@@ -284,12 +297,13 @@ async def follow(
 ) -> AsyncIterator[events.AnyEvent]:
     """The events of a channel, from a snapshot or a cursor on, for ever.
 
-    When the connection is lost, or the daemon drops us, it goes on behind the last numbered event. Raises
-    ``OSError`` and ``websockets.exceptions.InvalidStatus`` as ``send`` does, and ``ConnectionLost`` when the
-    daemon cannot be reached for ``come_back_for_s`` seconds.
+    When the connection is lost, or the daemon drops us, it goes on behind the last numbered event. Raises at
+    first what ``send`` does, and ``ConnectionLost`` when the daemon cannot be reached for ``come_back_for_s``
+    seconds.
     """
     backoff = Backoff(come_back_for_s)
     connected_once = False
+    reason: Exception | None = None
     while True:
         chosen = {"only": only, "since": since}
         query = urlencode({key: value for key, value in chosen.items() if value is not None})
@@ -311,13 +325,16 @@ async def follow(
             if not connected_once:
                 raise
             logger.info("the connection was lost: %s", error)
-        if (wait_s := backoff.next_wait_s()) is None:
-            _give_up(url)
-        await asyncio.sleep(wait_s)
+            reason = error
+        await _wait_for_next_try(url, backoff, reason)
 
 
-def _give_up(url: str) -> NoReturn:
-    raise ConnectionLost(f"{url}: the daemon could not be reached again")
+async def _wait_for_next_try(url: str, backoff: Backoff, reason: Exception | None) -> None:
+    """Raises ``ConnectionLost`` where it has taken too long; ``reason``: why the last try failed."""
+    if (wait_s := backoff.next_wait_s()) is None:
+        because = "" if reason is None else f" ({reason})"
+        raise ConnectionLost(f"{url}: the daemon could not be reached again{because}") from reason
+    await asyncio.sleep(wait_s)
 
 
 def _authorization(token: str | None) -> dict[str, str]:
@@ -325,4 +342,15 @@ def _authorization(token: str | None) -> dict[str, str]:
 
 
 async def _connect(url: str, headers: dict[str, str]) -> ClientConnection:
-    return await connect(url, compression=None, additional_headers=headers)
+    try:
+        return await connect(url, compression=None, additional_headers=headers)
+    except InvalidStatus as refused:
+        response = refused.response
+        try:
+            error = events.decode(bytes(response.body or b""))
+        except msgspec.MsgspecError:
+            raise refused from None
+        if not isinstance(error, events.Error):
+            raise
+        after = response.headers.get("Retry-After")
+        raise Refused(url, error, float(after) if after is not None else None) from refused

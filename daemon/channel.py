@@ -248,9 +248,7 @@ class Channel:
         all_of_it = len(self._told) == self.published and not self.recalled
         start = 0 if since == BEGINNING and all_of_it else None
         for i, (event, _) in enumerate(self._told):
-            if event.session == since.session:
-                if event.seq <= since.seq:
-                    start = i + 1
-                elif event.seq == since.seq + 1:
-                    start = i
+            if event.session == since.session and event.seq in (since.seq, since.seq + 1):
+                start = i + 1 if event.seq == since.seq else i
+                break
         return None if start is None else [publication for _, publication in list(self._told)[start:]]

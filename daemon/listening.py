@@ -1,27 +1,23 @@
 """Text of a microphone: through a daemon that runs already, or in this process, behind one face."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from http import HTTPStatus
 from typing import Protocol
 
-from websockets.exceptions import InvalidHandshake, InvalidStatus
+from websockets.exceptions import InvalidHandshake
 
 from .audio.microphone import Back, Item, Lost, Microphone, Overflow, Sound
 from .audio.pcm import AudioFormat
 from .channel import Subscription
-from .clients import ConnectionLost, Sender, SessionOver, send
+from .clients import ConnectionLost, Refused, Sender, SessionOver, send
+from .connecting import not_let_in, token
 from .events import Ended, Error, Event
 from .hub import Hub
 from .server.address import AddressError
 from .server.microphone import take
 from .session import Session
 from .settings import Settings, SettingsError
-
-TOKEN_VARIABLE = "STENOD_TOKEN"
-"""Holds the token, where the daemon asks for one: others could see an option."""
 
 
 class Listening(Protocol):
@@ -91,37 +87,23 @@ class _InProcess:
                 return
 
 
-def refused(url: str, error: InvalidHandshake) -> str:
-    """What to tell a user whom the daemon at ``url`` does not let in."""
-    status = error.response.status_code if isinstance(error, InvalidStatus) else None
-    match status:
-        case HTTPStatus.UNAUTHORIZED:
-            return f"{url}: the daemon asks for a token: put a valid one into {TOKEN_VARIABLE}"
-        case HTTPStatus.FORBIDDEN:
-            return f"{url}: the token in {TOKEN_VARIABLE} does not allow that"
-        case HTTPStatus.SERVICE_UNAVAILABLE | HTTPStatus.TOO_MANY_REQUESTS:
-            return f"{url}: the daemon has no room for us now ({error})"
-    return f"{url}: what answers there is no stenod daemon, or speaks TLS where we do not ({error})"
-
-
 @asynccontextmanager
 async def through_daemon(settings: Settings) -> AsyncIterator[Listening]:
     """Raises ``OSError`` where no daemon answers, ``AddressError`` where it does not let us in."""
     url, chosen = settings.server.url, settings.session
-    token = os.environ.get(TOKEN_VARIABLE)
     opening = send(
-        url, encoding="f32le", token=token, language=chosen.language, task=chosen.task, prompt=chosen.prompt
+        url, encoding="f32le", token=token(), language=chosen.language, task=chosen.task, prompt=chosen.prompt
     )
     try:
         async with opening as sender:
             yield _ThroughDaemon(sender)
-    except InvalidHandshake as error:
-        raise AddressError(refused(url, error)) from error
+    except (Refused, InvalidHandshake) as error:
+        raise not_let_in(url, error) from error
 
 
 @asynccontextmanager
 async def in_process(hub: Hub) -> AsyncIterator[Listening]:
-    """Raises ``Refused`` where the hub has no room."""
+    """Raises ``hub.Refused`` where the hub has no room."""
     session = await hub.open(AudioFormat(), hub.defaults, None)
     listening = _InProcess(session, session.attach_sender())
     hub.start(session)

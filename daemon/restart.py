@@ -20,20 +20,21 @@ logger = logging.getLogger(__name__)
 async def take_up_sessions(hub: Hub) -> None:
     """Every session whose end was not told goes on where its log begins, and waits for its sender.
 
-    One without a log that can be used is concluded: what was committed is its text.
+    One without a log that can be used is concluded: what was committed is its text. So is one that told more
+    than the journal could keep: to go on from what is kept would tell other things under the same numbers.
     """
     journal = hub.journal
     if journal is None or journal.failed:
         return
     try:
         logs = await asyncio.to_thread(Logs(journal.folder).paths)
-        unfinished = set(await journal.read(lambda reader: reader.unfinished()))
+        unfinished = await journal.read(lambda reader: reader.unfinished())
         for path in logs:
             session = path.stem
-            if session not in unfinished or not await _take_up(hub, journal, path):
-                journal.write_log(session, None, b"", lambda: None)
+            if unfinished.get(session) and await _take_up(hub, journal, path):
+                del unfinished[session]
             else:
-                unfinished.discard(session)
+                journal.write_log(session, None, b"", lambda: None)
         for session in unfinished:
             await _conclude(hub, journal, session)
     except (OSError, JournalError) as error:
@@ -67,6 +68,7 @@ async def _conclude(hub: Hub, journal: Journal, session: str) -> None:
     def query(reader: Reader) -> tuple[list[events.Numbered], list[events.Word]]:
         return _decoded(reader.session_events(session, 0)), _open_words(reader, session)
 
+    logger.warning("session %s cannot go on after the restart; it ends with what is kept of it", session)
     told, words = await journal.read(query)
     there = going_on(0, 0, told, words)
     publisher = Publisher(session, hub.channel(None), journal)

@@ -58,6 +58,17 @@ async def test_from_the_beginning_is_all_of_it_also_before_the_restart(channel: 
     assert await read(channel, journal, Cursor.parse(":0"), 14) == TOLD + later
 
 
+async def test_after_an_event_that_nobody_knows_a_snapshot_comes_first(channel: Channel, journal: Journal):
+    """Whoever was told more than was kept must not take the rest for all that came since."""
+    beyond = Cursor("a1", TOLD[-1].seq + 1)
+    assert await read(channel, journal, beyond, 1) == [Snapshot((TOLD[5],), "a1:7")]  # type: ignore[arg-type]
+    for event in (told.event for told in conversation("b2")):
+        channel.publish(Publication(event))
+    for cursor in (beyond, Cursor("b2", 8)):
+        [snapshot] = await read(channel, journal, cursor, 1)
+        assert isinstance(snapshot, Snapshot)
+
+
 async def test_what_is_read_from_the_journal_before_it_is_published_is_told_once(
     channel: Channel, journal: Journal
 ):

@@ -5,6 +5,7 @@ The files are copied while a session is in the middle of something: that is what
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -15,15 +16,18 @@ import pytest
 import soxr
 from stenod import settings
 from stenod.audio.pcm import AudioFormat
+from stenod.channel import Cursor
 from stenod.engine import Engine
-from stenod.events import Commit, Ended, Event, Final, Gap, Numbered, decode
+from stenod.events import Commit, Ended, Event, Final, Gap, Numbered, Snapshot, decode
 from stenod.hub import Hub
 from stenod.journal import Journal, Reader
 from stenod.journal.logs import Logs
+from stenod.journal.store import Store, Told
 from stenod.restart import take_up_sessions
 from stenod.session import Session
 
 from .streams import SAID, SILENCE, clip, committed, events_until, finals, hub_on, numbered, pcm, plain
+from .test_replay import read
 from .test_session import assert_in_order
 
 TOKEN = "chosen by the sender"
@@ -229,6 +233,38 @@ async def test_without_a_log_what_was_committed_is_the_final_text(engine: Engine
     assert disk[:4] == killed.before
     said = committed(disk, 1)
     assert [final.text for final in finals(disk)] == ([said] if said else [])
+
+
+async def test_what_was_told_while_the_disk_was_full_is_not_told_otherwise_later(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Full until the daemon stopped: the end of its session was told, but is not kept."""
+    folder = tmp_path / "journal"
+    write = Store.write
+
+    def write_until_it_is_full(store: Store, batch: Sequence[Told]) -> None:
+        write(store, [told for told in batch if told.event.seq < 4])
+        if any(told.event.seq >= 4 for told in batch):
+            raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Store, "write", write_until_it_is_full)
+    [one] = (await speak(engine, folder, [3], pcm(SPEECH), AudioFormat())).values()
+    monkeypatch.undo()
+    last = one.undisturbed[-1]
+    assert isinstance(last, Ended)
+    async with daemon_on(engine, folder) as hub:
+        assert not hub.sessions
+        room = hub.channel("room")
+        assert hub.journal is not None
+        [first] = await read(room, hub.journal, Cursor(last.session, last.seq), 1)
+        assert isinstance(first, Snapshot)
+    disk = kept(folder, last.session)
+    assert disk[:3] == one.undisturbed[:3]
+    assert_in_order(disk)
+    reader = Reader.open(folder)
+    [row] = reader.sessions()
+    assert (row.reason, row.incomplete) == ("expired", 1)
+    assert not Logs(folder).paths()
 
 
 @after(4, 9)

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import os
 import re
 import signal
 from collections.abc import AsyncIterator
@@ -13,9 +12,9 @@ from ssl import SSLCertVerificationError
 from websockets.exceptions import InvalidHandshake, InvalidURI
 
 from ..caption_outputs import CaptionOutput, ObsText, Subtitles, TextFile, news
-from ..clients import ConnectionLost, follow
+from ..clients import ConnectionLost, Refused, follow
+from ..connecting import TOKEN_VARIABLE, not_let_in, token
 from ..events import AnyEvent
-from ..listening import TOKEN_VARIABLE, refused
 from ..server.address import AddressError
 from ..settings import CHANNEL_NAME, SettingsError
 from ..terminal import LiveText
@@ -82,11 +81,11 @@ async def _read(url: str, channel: str, output: CaptionOutput) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
-        await _show(news(follow(url, channel, token=os.environ.get(TOKEN_VARIABLE))), output, stop)
+        await _show(news(follow(url, channel, token=token())), output, stop)
     except InvalidURI as error:
         raise SettingsError(f"--url: {error}") from error
-    except InvalidHandshake as error:
-        raise AddressError(refused(url, error)) from error
+    except (Refused, InvalidHandshake) as error:
+        raise not_let_in(url, error) from error
     except ConnectionLost as error:
         raise AddressError(str(error)) from error
     except SSLCertVerificationError as error:

@@ -63,7 +63,7 @@ class Journal:
         A disk that is full or broken is no error: it is told as one that fails later is.
         """
         try:
-            store = await asyncio.to_thread(Store.open, chosen.place)
+            store = await asyncio.to_thread(Store.open_first, chosen.place)
         except (OSError, sqlite3.Error) as error:
             store = None
             failure = str(error)

@@ -120,10 +120,12 @@ class Reader:
         )
         return [UtteranceRow(*row) for row in rows][::-1]
 
-    def unfinished(self) -> list[str]:
-        """Sessions whose end was not told."""
-        rows = self._database.execute("SELECT id FROM sessions WHERE ended_at IS NULL ORDER BY key")
-        return [session for (session,) in rows]
+    def unfinished(self) -> dict[str, bool]:
+        """Sessions whose end was not told, and whether all that was told of each is kept."""
+        rows = self._database.execute(
+            "SELECT id, incomplete = 0 FROM sessions WHERE ended_at IS NULL ORDER BY key"
+        )
+        return {session: bool(complete) for session, complete in rows}
 
     def resumable(self, token: bytes) -> ResumableRow | None:
         """The session that is resumed with a token of that digest; None if it is not kept."""
@@ -165,12 +167,14 @@ class Reader:
     def events_after(self, channel: str, session: str, seq: int, limit: int) -> list[bytes] | None:
         """The JSON of a channel's numbered events after a cursor, also of later sessions, in order.
 
-        All of them, if ``session`` is empty. None if the cursor's session is not kept in that channel.
+        All of them, if ``session`` is empty. None if the cursor is of no event that is kept in that channel.
         """
         found = (0,)
         if session:
             found = self._database.execute(
-                "SELECT key FROM sessions WHERE id = ? AND channel = ?", (session, channel)
+                "SELECT key FROM sessions WHERE id = ? AND channel = ? "
+                "AND ? <= (SELECT max(seq) FROM events WHERE session = sessions.key)",
+                (session, channel, seq),
             ).fetchone()
         if found is None:
             return None

@@ -20,6 +20,8 @@ from .schema import FILE_NAME, ForeignFile, JournalError, NewerJournal, connect,
 logger = logging.getLogger(__name__)
 
 LOCK_NAME = "journal.lock"
+BEHIND, NOT_BEHIND = b"1", b"0"
+"""What the lock's file says: whether more was told than the journal holds."""
 WAL_BYTES = 4 << 20
 """Size that the write-ahead log is cut to when its content has gone into the file."""
 REMOVED_AT_ONCE = 50
@@ -70,6 +72,33 @@ class Store:
         except BaseException:
             os.close(lock)
             raise
+
+    @classmethod
+    def open_first(cls, folder: Path) -> Self:
+        """As ``open``, for the first time in this process.
+
+        Sessions of the process before that told more than is kept are marked incomplete.
+        """
+        store = cls.open(folder)
+        try:
+            if store.behind:
+                with store._transaction():
+                    store._database.execute("UPDATE sessions SET incomplete = 1 WHERE ended_at IS NULL")
+                store.behind = False
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @property
+    def behind(self) -> bool:
+        """Whether more was told than is kept. It outlives the process, and needs no room on the disk."""
+        return os.pread(self._lock, 1, 0) == BEHIND
+
+    @behind.setter
+    def behind(self, value: bool) -> None:
+        if value != self.behind:
+            os.pwrite(self._lock, BEHIND if value else NOT_BEHIND, 0)
 
     def close(self) -> None:
         """Gives the file back."""
@@ -290,10 +319,15 @@ def _lock(path: Path) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.fstat(descriptor).st_size:
+            os.pwrite(descriptor, NOT_BEHIND, 0)  # takes the room now, while there is some
     except BlockingIOError as error:
         os.close(descriptor)
         raise JournalError(
             f"journal.folder: another daemon keeps its journal in {path.parent}: give this one a folder of "
             "its own, or set journal.enabled to false"
         ) from error
+    except OSError:
+        os.close(descriptor)
+        raise
     return descriptor

@@ -38,6 +38,7 @@ class Writer:
     ) -> None:
         """``report`` is called on the thread: all up to a number is kept, or what failed."""
         self._store = store
+        self._open = Store.open_first if store is None else Store.open
         self._folder = chosen.place
         self._sync_s = chosen.sync_s
         self._keep_s = chosen.keep_days * DAY_S if chosen.keep_days else None
@@ -96,7 +97,8 @@ class Writer:
                     logger.exception("the journal refuses an event: this is a fault of the program")
                     self._incomplete.update(one.event.session for _, one in batch if isinstance(one, Told))
                     self._forget(batch)
-                self._report(0, f"{self._folder}: {error}")
+                self._mark_behind()
+                self._report(0, f"{self._folder}: {error}")  # from now on things are told without being kept
                 self._reopen_later()
             with self._changed:
                 if self._stopping and (not self._queue or self._store is None):
@@ -118,7 +120,8 @@ class Writer:
 
     def _work(self, batch: Sequence[tuple[int, Work]]) -> None:
         if self._store is None:
-            self._store = Store.open(self._folder)
+            self._store = self._open(self._folder)
+            self._open = Store.open
         if self._logs is None:
             self._logs = Logs(self._folder)
         if batch:
@@ -128,10 +131,10 @@ class Writer:
                 self._sync()
             self._forget(batch)
             self._report(batch[-1][0], None)
-        if self._unsynced and time.monotonic() >= self._synced_at + self._sync_s:
-            self._sync()
         if self._incomplete and not self._queue:  # else their rows may be yet to come
             self._mark_incomplete()
+        if self._unsynced and time.monotonic() >= self._synced_at + self._sync_s:
+            self._sync()
         if time.monotonic() >= self._cleaned_at + CLEAN_UP_S:
             now = self._started_at + time.monotonic()
             before = now - self._keep_s if self._keep_s is not None else None
@@ -155,6 +158,8 @@ class Writer:
         assert self._store is not None and self._logs is not None
         self._store.sync()
         self._logs.sync()
+        if not self._queue:
+            self._store.behind = False
         self._unsynced = False
         self._synced_at = time.monotonic()
 
@@ -163,6 +168,14 @@ class Writer:
         with self._changed:
             sessions, self._incomplete = self._incomplete, set()
         self._store.mark_incomplete(sorted(sessions))
+        self._unsynced = True
+
+    def _mark_behind(self) -> None:
+        if self._store is not None:
+            try:
+                self._store.behind = True
+            except OSError as error:
+                logger.error("%s: cannot note that it lacks what is told: %s", self._folder, error)
 
     def _forget(self, batch: Sequence[tuple[int, Work]]) -> None:
         with self._changed:

@@ -16,7 +16,7 @@ from stenod.journal import Journal, journaling, writer
 from stenod.journal import journal as loop_side
 from stenod.journal.reader import Reader
 from stenod.journal.schema import FILE_NAME, JournalError
-from stenod.journal.store import Store, Told
+from stenod.journal.store import BEHIND, NOT_BEHIND, Store, Told
 from stenod.publication import Publication
 
 from ..streams import clip, finals, hub_on, numbered, transcribe
@@ -123,10 +123,26 @@ async def test_a_full_disk_stops_nothing_is_told_once_and_what_waited_is_kept_wh
     assert opened.failed
     [failure] = told
     assert "full" in failure
+    behind = chosen.place / "journal.lock"
+    assert behind.read_bytes() == BEHIND
     full.clear()
     await until(lambda: not (opened.failed))
     assert kept(chosen) == list(range(1, 8))
     assert opened.lost == 0
+    await until(lambda: behind.read_bytes() == NOT_BEHIND)
+
+
+async def test_sessions_of_a_process_that_told_more_than_it_kept_are_marked(chosen: settings.Journal):
+    store = Store.open(chosen.place)
+    store.write([told for told in conversation() if told.event.seq < 5])
+    store.write(conversation("b2"))
+    store.behind = True
+    store.close()
+    for _ in range(2):
+        opened = await Journal.open(chosen.model_copy(update={"keep_days": 0}))
+        assert await opened.read(lambda reader: reader.unfinished()) == {"a1": False}
+        assert [row.incomplete for row in await opened.read(Reader.sessions)] == [1, 0]
+        await opened.close()
 
 
 async def test_a_disk_that_does_not_answer_stops_nothing(

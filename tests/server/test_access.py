@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from stenod.access import new_token, write_tokens
-from stenod.clients import follow, send
+from stenod.clients import Refused, follow, send
 from stenod.events import Error, Snapshot, Started
 from stenod.server.address import check_host
 from stenod.server.app import Daemon
@@ -79,6 +79,12 @@ async def test_who_is_let_in_where_tokens_are_asked_for(
         async with send(address, token=secrets["sender"], channel="room") as sender:
             await sender.finish()
             assert Started in [type(event) async for event in sender]
+        for token, code in (("guessed", "unauthorized"), (secrets["reader"], "forbidden")):
+            with pytest.raises(Refused) as turned_away:
+                await send(address, token=token).__aenter__()
+            assert (turned_away.value.code, turned_away.value.retry_after_s) == (code, None)
+        with pytest.raises(Refused, match="token"):
+            await anext(follow(address, "room"))
         following = follow(address, "room", token=secrets["reader"])
         assert isinstance(await anext(following), Snapshot)
         await following.aclose()  # type: ignore[attr-defined]
@@ -126,6 +132,9 @@ async def test_one_client_cannot_take_all_sessions(model_path: Path):
             await say(first, {"type": "start"})
             await first.recv()
             assert await refusal(f"{address}/v1/stream", None) == (429, "too_many_sessions")
+            with pytest.raises(Refused, match="finish one first") as full:
+                await send(address).__aenter__()
+            assert (full.value.code, full.value.retry_after_s) == ("too_many_sessions", 5.0)
             await say(first, {"type": "finish"})
             await rest(first)
         async with connect(f"{address}/v1/stream") as again:
