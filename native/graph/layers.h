@@ -7,7 +7,7 @@ namespace stenod {
 
 /// The rows of a matrix of results that may be of any number are padded with zeros to a multiple of this: then one kernel
 /// serves all of them.
-constexpr int kRowTile = 16;
+constexpr int kRowTile = kPanelRows;
 
 struct Linear {
     ggml_tensor* weight = nullptr;

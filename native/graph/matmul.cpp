@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "graph/few_columns.h"
 #include "graph/ops.h"
 
 #ifdef __x86_64__
@@ -16,7 +17,7 @@ namespace stenod {
 namespace {
 
 constexpr const char* kPackedName = "packed";  // of a tensor: nothing else in ggml could tell
-constexpr int64_t kBlock = 32;       // values of a row that share a scale in q8_0
+constexpr int64_t kBlock = PanelBlock::kBlock;
 constexpr int64_t kDepth = 256;      // columns of a panel that are multiplied while they are in the first cache
 constexpr int64_t kColumns = 128;    // of x, which share a panel's way from its own type to f32
 
@@ -40,11 +41,6 @@ void interleave(const char* from, int64_t stride, int64_t in, Value* to) {
     }
 }
 
-/// Of q8_0: for each block of a panel the scales of all its rows, then the values.
-struct PanelBlock {
-    uint16_t scales[kPanelRows];
-    int8_t values[kBlock * kPanelRows];
-};
 struct RowBlock {
     uint16_t scale;
     int8_t values[kBlock];
@@ -198,6 +194,12 @@ PanelProduct best_product() {
     return best;
 }
 
+/// Where `columns` columns from `column` on of a product are made, the rows of one panel, from x's row `first` on.
+Strip strip_of(const ggml_tensor* x, ggml_tensor* out, int64_t column, int64_t columns, int64_t panel, int64_t first) {
+    return {row(x, column) + first, static_cast<int64_t>(x->nb[1] / sizeof(float)),
+            row(out, column) + panel * kPanelRows, static_cast<int64_t>(out->nb[1] / sizeof(float)), columns};
+}
+
 /// Each thread makes some rows of the result.
 void compute(ggml_tensor* out, int thread, int threads, void*) {
     const PanelProduct product = best_product();
@@ -206,15 +208,44 @@ void compute(ggml_tensor* out, int thread, int threads, void*) {
     const int64_t in = weight->ne[0], columns = x->ne[1], panels = weight->ne[1] / kPanelRows;
     const auto panel_bytes = static_cast<int64_t>(weight->nb[1]) * kPanelRows;
     const int64_t begin = panels * thread / threads, end = panels * (thread + 1) / threads;
+    const FewColumnsProduct few = columns <= kFewColumns ? few_columns_product(weight->type) : nullptr;
+    if (few) {
+        for (int64_t panel = begin; panel < end; ++panel) {
+            few(static_cast<const char*>(weight->data) + panel * panel_bytes, in, strip_of(x, out, 0, columns, panel, 0));
+        }
+        return;
+    }
     for (int64_t column = 0; column < columns; column += kColumns) {
         for (int64_t first = 0; first < in; first += kDepth) {
             for (int64_t panel = begin; panel < end; ++panel) {
-                const Strip strip{row(x, column) + first, static_cast<int64_t>(x->nb[1] / sizeof(float)),
-                                  row(out, column) + panel * kPanelRows,
-                                  static_cast<int64_t>(out->nb[1] / sizeof(float)),
-                                  std::min(kColumns, columns - column)};
+                const Strip strip = strip_of(x, out, column, std::min(kColumns, columns - column), panel, first);
                 product(weight->type, static_cast<const char*>(weight->data) + panel * panel_bytes, first,
                         std::min(kDepth, in - first), strip, buffer.data());
+            }
+        }
+    }
+}
+
+/// The rows of a packed matrix that are asked for.
+void gather(ggml_tensor* out, int, int, void*) {
+    const ggml_tensor *weight = out->src[0], *indices = out->src[1];
+    const int64_t in = weight->ne[0], panel_bytes = static_cast<int64_t>(weight->nb[1]) * kPanelRows;
+    for (int64_t i = 0; i < out->ne[1]; ++i) {
+        const int64_t index = static_cast<const int32_t*>(indices->data)[i];
+        const char* panel = static_cast<const char*>(weight->data) + index / kPanelRows * panel_bytes;
+        const int64_t lane = index % kPanelRows;
+        float* to = row(out, i);
+        if (weight->type == GGML_TYPE_F32) {
+            for (int64_t j = 0; j < in; ++j) to[j] = reinterpret_cast<const float*>(panel)[j * kPanelRows + lane];
+        } else if (weight->type == GGML_TYPE_F16) {
+            const auto* halves = reinterpret_cast<const ggml_fp16_t*>(panel);
+            for (int64_t j = 0; j < in; ++j) to[j] = ggml_fp16_to_fp32(halves[j * kPanelRows + lane]);
+        } else {
+            const auto* blocks = reinterpret_cast<const PanelBlock*>(panel);
+            for (int64_t j = 0; j < in; ++j) {
+                const PanelBlock& block = blocks[j / kBlock];
+                to[j] = static_cast<float>(block.values[j % kBlock * kPanelRows + lane]) *
+                        ggml_fp16_to_fp32(block.scales[lane]);
             }
         }
     }
@@ -243,6 +274,13 @@ void pack(ggml_tensor* weight, const void* rows) {
             default: interleave_blocks(from, stride, in, reinterpret_cast<PanelBlock*>(to));
         }
     }
+}
+
+ggml_tensor* look_up(ggml_context* context, ggml_tensor* weight, ggml_tensor* indices) {
+    if (!is_packed(weight)) return ggml_get_rows(context, weight, indices);
+    ggml_tensor* arguments[] = {weight, indices};
+    return ggml_custom_4d(context, GGML_TYPE_F32, weight->ne[0], ggml_nelements(indices), 1, 1, arguments, 2, gather, 1,
+                          nullptr);
 }
 
 ggml_tensor* multiply(ggml_context* context, ggml_tensor* weight, ggml_tensor* x) {

@@ -7,7 +7,7 @@ namespace stenod {
 /// Matrices whose rows are a multiple of this can be packed.
 constexpr int64_t kPanelRows = 32;
 
-/// Makes of a tensor with memory, [in, out] of type f32, f16 or q8_0, a packed one, which only `multiply` can read: the
+/// Makes of a tensor with memory, [in, out] of type f32, f16 or q8_0, a packed one, which only `multiply` and `look_up` can read: the
 /// values of kPanelRows rows lie side by side. `rows`: its data as ggml has it. Where type or shape cannot be packed, it
 /// gets that data and stays what it is.
 void pack(ggml_tensor* weight, const void* rows);
@@ -16,6 +16,9 @@ void pack(ggml_tensor* weight, const void* rows);
 /// order, so that it depends neither on the other columns nor on the number of threads, to the bit; with another this
 /// is ggml's product.
 ggml_tensor* multiply(ggml_context* context, ggml_tensor* weight, ggml_tensor* x);
+
+/// Rows of `weight` [in, out], packed or not, as f32: [in, indices].
+ggml_tensor* look_up(ggml_context* context, ggml_tensor* weight, ggml_tensor* indices);
 
 /// Where a product is made: columns of x, and of the result.
 struct Strip {

@@ -224,7 +224,7 @@ std::unique_ptr<Decoder::Pass> Decoder::build(const Key& key) const {
         if (key.rows > 1) lane.mask = graph.input(GGML_TYPE_F16, size.context, key.rows);
     }
 
-    ggml_tensor* x = ggml_add(context, ggml_get_rows(context, model_.token_embedding, pass->tokens),
+    ggml_tensor* x = ggml_add(context, look_up(context, model_.token_embedding, pass->tokens),
                               ggml_get_rows(context, model_.decoder_positions, pass->positions));
     for (int index = 0; index < size.blocks; ++index) {
         const Block& block = model_.decoder_blocks[index];
@@ -269,7 +269,7 @@ std::unique_ptr<Decoder::Pass> Decoder::build(const Key& key) const {
         x = feed_forward(context, block, x);
     }
     x = normalise(context, model_.decoder_norm, ggml_get_rows(context, x, pass->outputs));
-    pass->logits = ggml_mul_mat(context, model_.token_embedding, x);
+    pass->logits = multiply(context, model_.token_embedding, x);
     graph.output(pass->logits);
     return pass;
 }

@@ -11,8 +11,6 @@ namespace stenod::whisper {
 
 namespace {
 
-constexpr int kKernelRows = 16;  // the matrix kernels' row tile
-
 int checked_size(const GgufFile& file, const std::string& key, uint32_t least, uint32_t most) {
     const uint32_t value = file.u32(key);
     if (value < least || value > most) {
@@ -68,8 +66,9 @@ public:
     WeightReader(GgufFile& file, ggml_context* context, ggml_type matrix_type)
         : file_(file), context_(context), matrix_type_(matrix_type) {}
 
-    ggml_tensor* padded_matrix(const std::string& name, int64_t in, int64_t out, int64_t padded_out) {
-        return declare(name, matrix_type_, {in, out}, {in, padded_out});
+    /// With rows of zeros up to a multiple of kRowTile.
+    ggml_tensor* padded_matrix(const std::string& name, int64_t in, int64_t out) {
+        return declare(name, matrix_type_, {in, out}, {in, (out + kRowTile - 1) / kRowTile * kRowTile}, true);
     }
     ggml_tensor* vector(const std::string& name, int64_t n) { return declare(name, GGML_TYPE_F32, {n}, {n}); }
     ggml_tensor* plain(const std::string& name, ggml_type type, std::vector<int64_t> shape) {
@@ -81,24 +80,22 @@ public:
         return {declare(name + ".weight", type, {kernel, in, out}, {kernel, in, out}), vector(name + ".bias", out)};
     }
     Norm norm(const std::string& name, int64_t n) { return {vector(name + ".weight", n), vector(name + ".bias", n)}; }
-    /// `packed`: for `multiply` (graph/matmul.h), which is worth it where many columns come at once.
-    Linear linear(const std::string& name, int64_t in, int64_t out, bool packed, bool bias = true) {
-        return {declare(name + ".weight", matrix_type_, {in, out}, {in, out}, packed),
+    Linear linear(const std::string& name, int64_t in, int64_t out, bool bias = true) {
+        return {declare(name + ".weight", matrix_type_, {in, out}, {in, out}, true),
                 bias ? vector(name + ".bias", out) : nullptr};
     }
-    /// `from_encoder`: query and result belong to the encoder's positions, `to_encoder`: keys and values do.
-    Attention attention(const std::string& name, int64_t width, bool from_encoder, bool to_encoder) {
-        return {norm(name + "_ln", width), linear(name + ".query", width, width, from_encoder),
-                linear(name + ".key", width, width, to_encoder, false),
-                linear(name + ".value", width, width, to_encoder), linear(name + ".out", width, width, from_encoder)};
+    Attention attention(const std::string& name, int64_t width) {
+        return {norm(name + "_ln", width), linear(name + ".query", width, width),
+                linear(name + ".key", width, width, false), linear(name + ".value", width, width),
+                linear(name + ".out", width, width)};
     }
     Block block(const std::string& name, const StackSize& size, bool encoder) {
         Block block;
-        block.self = attention(name + ".attn", size.width, encoder, encoder);
-        if (!encoder) block.cross = attention(name + ".cross_attn", size.width, false, true);
+        block.self = attention(name + ".attn", size.width);
+        if (!encoder) block.cross = attention(name + ".cross_attn", size.width);
         block.mlp_norm = norm(name + ".mlp_ln", size.width);
-        block.up = linear(name + ".mlp.0", size.width, size.feed_forward, encoder);
-        block.down = linear(name + ".mlp.2", size.feed_forward, size.width, encoder);
+        block.up = linear(name + ".mlp.0", size.width, size.feed_forward);
+        block.down = linear(name + ".mlp.2", size.feed_forward, size.width);
         return block;
     }
 
@@ -109,7 +106,7 @@ public:
         for (const auto& [name, tensor, packed] : declared_) {
             const TensorInfo& info = file_.tensor(name);
             if (packed) {
-                rows.resize(info.bytes);
+                rows.assign(ggml_nbytes(tensor), 0);
                 file_.read_tensor(name, rows.data(), info.bytes);
                 pack(tensor, rows.data());
             } else {
@@ -265,8 +262,7 @@ void Model::read_weights(GgufFile& file) {
         encoder_blocks.push_back(weights.block("encoder.blocks." + std::to_string(i), encoder, true));
     }
     encoder_norm = weights.norm("encoder.ln_post", width);
-    const int64_t rows = (vocabulary + kKernelRows - 1) / kKernelRows * kKernelRows;
-    token_embedding = weights.padded_matrix("decoder.token_embedding.weight", width, vocabulary, rows);
+    token_embedding = weights.padded_matrix("decoder.token_embedding.weight", width, vocabulary);
     decoder_positions = weights.plain("decoder.positional_embedding", GGML_TYPE_F32, {width, decoder.context});
     for (int i = 0; i < decoder.blocks; ++i) {
         decoder_blocks.push_back(weights.block("decoder.blocks." + std::to_string(i), decoder, false));

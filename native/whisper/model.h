@@ -79,7 +79,7 @@ public:
     Linear conv1, conv2;
     ggml_tensor* encoder_positions = nullptr;
     ggml_tensor* decoder_positions = nullptr;
-    ggml_tensor* token_embedding = nullptr;  ///< rows padded with zeros to a multiple of 16: one kernel for any batch
+    ggml_tensor* token_embedding = nullptr;  ///< rows padded with zeros to a multiple of kRowTile
     Norm encoder_norm, decoder_norm;
     std::vector<Block> encoder_blocks, decoder_blocks;
 
