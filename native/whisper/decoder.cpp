@@ -6,6 +6,7 @@
 #include <string>
 
 #include "errors.h"
+#include "graph/cached_attention.h"
 #include "whisper/layers.h"
 
 namespace stenod::whisper {
@@ -176,16 +177,18 @@ public:
         return result;
     }
 
-    /// Attention of a single row would be split among the threads, with roundings that depend on their number:
-    /// the next row is computed with it.
     ggml_tensor* attend_cross(ggml_tensor* query, int first, int rows, ggml_tensor* keys, ggml_tensor* values) const {
-        ggml_tensor* result = attend(heads_of(query, first, std::max(2, rows)), keys, values, nullptr);
+        ggml_tensor* result = attend_to_cache(context_, heads_of(query, first, rows), keys, values, nullptr);
+        if (result) return result;
+        // ggml would split a single row among the threads, with roundings that depend on their number: the next row
+        // is computed with it.
+        result = attend_with_ggml(heads_of(query, first, std::max(2, rows)), keys, values, nullptr);
         return rows > 1 ? result : rows_of(result, 0, 1);
     }
 
     ggml_tensor* attend(ggml_tensor* query, ggml_tensor* keys, ggml_tensor* values, ggml_tensor* mask) const {
-        ggml_tensor* result = ggml_flash_attn_ext(context_, query, keys, values, mask, attention_scale(model_.decoder), 0.0f, 0.0f);
-        return ggml_reshape_2d(context_, result, model_.decoder.width, query->ne[1]);
+        ggml_tensor* result = attend_to_cache(context_, query, keys, values, mask);
+        return result ? result : attend_with_ggml(query, keys, values, mask);
     }
 
     /// One tensor of all lanes' rows, padded to `columns` by repeating.
@@ -202,6 +205,11 @@ public:
     }
 
 private:
+    ggml_tensor* attend_with_ggml(ggml_tensor* query, ggml_tensor* keys, ggml_tensor* values, ggml_tensor* mask) const {
+        ggml_tensor* result = ggml_flash_attn_ext(context_, query, keys, values, mask, attention_scale(model_.decoder), 0.0f, 0.0f);
+        return ggml_reshape_2d(context_, result, model_.decoder.width, query->ne[1]);
+    }
+
     const Model& model_;
     Graph& graph_;
     ggml_context* context_;
