@@ -112,7 +112,7 @@ class Segmentation(Section):
     """0: everything may be speech; 3: only what certainly is."""
     preroll_ms: Annotated[int, Field(ge=0, le=2000)] = 300
     """Milliseconds before the first sound of speech that belong to the utterance."""
-    silence_ms: Annotated[int, Field(ge=SHORTEST_SILENCE_MS, le=LONGEST_SILENCE_MS)] = 600
+    silence_ms: Annotated[int, Field(ge=SHORTEST_SILENCE_MS, le=LONGEST_SILENCE_MS)] = 1000
     """Milliseconds of silence that end an utterance."""
     max_utterance_s: Annotated[float, Field(ge=5, le=28)] = 25.0
     """A longer utterance, in seconds, is cut at its best pause."""

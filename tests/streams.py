@@ -26,7 +26,7 @@ CLIP = "en_read/speechbrain/spk1_snt3.flac"
 SAID = "at that high level the air is pure"
 OTHER_CLIP = "telephone_8k/en/conf-getpin.flac"
 OTHER_SAID = "please enter the conference pin number"
-SILENCE = np.zeros(16000, np.float32)
+SILENCE = np.zeros(24000, np.float32)
 
 
 @asynccontextmanager

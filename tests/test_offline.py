@@ -56,7 +56,7 @@ def test_times_count_from_the_recordings_start(engine: Engine):
     ]
     assert said == [SAID, OTHER_SAID]
     word = first["segments"][0]["tokens"][0]
-    assert word["start"] == pytest.approx(2.3, abs=0.4)
+    assert word["start"] == pytest.approx(3.3, abs=0.4)
     assert second["segments"][0]["start"] > first["segments"][-1]["end"]
 
 

@@ -27,7 +27,7 @@ def test_defaults():
     chosen = load({})
     assert (chosen.server.host, chosen.server.port) == ("127.0.0.1", 8790)
     assert chosen.engine.model == "whisper-base"
-    assert (chosen.segmentation.silence_ms, chosen.segmentation.max_utterance_s) == (600, 25.0)
+    assert (chosen.segmentation.silence_ms, chosen.segmentation.max_utterance_s) == (1000, 25.0)
     assert chosen.session.step_ms == 400
 
 

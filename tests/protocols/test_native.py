@@ -35,7 +35,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ..streams import SAID, clip, finals, pcm, plain
 
-DEFAULT = Configuration(endpointing=Endpointing(silence_ms=600, max_utterance_s=25))
+DEFAULT = Configuration(endpointing=Endpointing(silence_ms=1000, max_utterance_s=25))
 MESSAGES = ("start", "configure", "flush", "clear", "gap", "finish", "resume")
 
 
@@ -136,9 +136,9 @@ def test_choices_change_what_they_name_and_nothing_else():
     ("endpointing", "expected"),
     [
         ("null", None),
-        ("{}", Endpointing(600, 25)),
+        ("{}", Endpointing(1000, 25)),
         ('{"silence_ms":900}', Endpointing(900, 25)),
-        ('{"max_utterance_s":9}', Endpointing(600, 9)),
+        ('{"max_utterance_s":9}', Endpointing(1000, 9)),
     ],
 )
 def test_endpointing_is_completed_by_the_defaults(endpointing: str, expected: Endpointing | None):

@@ -57,7 +57,7 @@ async def test_each_frame_has_one_reply_and_the_results_are_what_was_said(addres
 
 async def test_after_a_reset_it_goes_on(small_ports: Mapping[str, int]):
     async with connect(f"ws://127.0.0.1:{small_ports['vosk']}") as socket:
-        await socket.send('{"config": {"words": 0, "phrase_list": ["six", "[unk]", "Zoë"]}}')
+        await socket.send('{"config": {"words": 0, "phrase_list": ["three six", "[unk]", "Zoë"]}}')
         first = await speak(socket, pcm(clip("digits/theo_04.flac")))
         first.append(await reply(socket, '{"reset" : 1}'))
         second = await speak(socket, pcm(clip("digits/theo_03.flac")))

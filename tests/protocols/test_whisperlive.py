@@ -64,7 +64,9 @@ def test_its_own_client_hears_what_was_said(client_module: Any, ports: Mapping[s
 async def test_words_have_times(small_ports: Mapping[str, int]):
     async with connect(f"ws://127.0.0.1:{small_ports['whisperlive']}") as socket:
         await socket.send(
-            json.dumps(OPTIONS | {"word_timestamps": True, "audio_format": "int16", "hotwords": "six,Zoë"})
+            json.dumps(
+                OPTIONS | {"word_timestamps": True, "audio_format": "int16", "hotwords": "three six,Zoë"}
+            )
         )
         ready = json.loads(await socket.recv())
         assert (ready["uid"], ready["message"]) == ("me", "SERVER_READY")
