@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 COME_BACK_FOR_S = 120.0
 """How long a lost connection is tried again: as long as the daemon waits by default."""
+ANSWERS_IN_S = 60.0
+"""How long a ping may wait for its answer, behind sound that was sent; then the connection is lost."""
 MOST_EVENTS = 10_000
 """Events that may wait to be read; beyond, the daemon has to wait."""
 
@@ -343,7 +345,7 @@ def _authorization(token: str | None) -> dict[str, str]:
 
 async def _connect(url: str, headers: dict[str, str]) -> ClientConnection:
     try:
-        return await connect(url, compression=None, additional_headers=headers)
+        return await connect(url, compression=None, additional_headers=headers, ping_timeout=ANSWERS_IN_S)
     except InvalidStatus as refused:
         response = refused.response
         try:

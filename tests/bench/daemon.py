@@ -84,7 +84,8 @@ async def play(address: str, samples: NDArray[np.float32], language: str, *, rea
         "audio": {"encoding": "s16le", "sample_rate": SAMPLE_RATE, "channels": 1},
         "language": language,
     }
-    async with connect(f"{address}/v1/stream") as socket:
+    # Behind sound that is sent faster than it is worked on, a ping waits.
+    async with connect(f"{address}/v1/stream", ping_timeout=None) as socket:
         await socket.send(json.dumps(start))
         began = time.monotonic()
         sending = asyncio.create_task(_send(socket, samples, began if real_time else None))
