@@ -37,6 +37,8 @@ SNAPSHOT_FINALS = 20
 
 SELECTED: dict[Only, type[Event]] = {"finals": Final, "commits": Commit}
 """What a subscriber gets that wants only some events."""
+MOST_DIGITS = 18
+"""Of a number that SQLite can hold."""
 
 
 class Cursor(NamedTuple):
@@ -49,7 +51,8 @@ class Cursor(NamedTuple):
     def parse(cls, text: str) -> "Cursor":
         """The cursor of ``SESSION:SEQ``; ``ValueError`` says what it should look like."""
         session, colon, seq = text.rpartition(":")
-        if not colon or not (seq.isascii() and seq.isdigit()) or not (session or seq == "0"):
+        is_number = seq.isascii() and seq.isdigit() and len(seq) <= MOST_DIGITS
+        if not colon or not is_number or not (session or seq == "0"):
             raise ValueError(f"a cursor is SESSION:SEQ, not {text!r}")
         return cls(session, int(seq))
 

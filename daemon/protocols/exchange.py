@@ -71,7 +71,7 @@ class Conversation(ABC):
                     self.session.finish("expired")
         if self.session is None and self.hub.closing.is_set():
             raise Refused("shutting_down", "the daemon is shutting down: try again later")
-        await self.socket.close(close_code(self.session.end_reason if self.session else None))
+        await close_unread(self.socket, close_code(self.session.end_reason if self.session else None))
 
     async def open(self, audio: AudioFormat, configuration: Configuration) -> Session:
         """Opens the session and lets it run. Raises ``Refused``. Once is enough."""
@@ -144,6 +144,19 @@ def audio_format(encoding: str, sample_rate: int, channels: int = 1) -> AudioFor
 def close_code(reason: EndReason | None) -> int:
     """Of a websocket whose session has ended so; other ends are going away (1001)."""
     return _CLOSE_CODES.get(reason or "", 1001)
+
+
+async def close_unread(socket: ServerConnection, code: int, reason: str = "") -> None:
+    """Closes a connection that nobody reads any more: the client's answer lies behind all that it sent."""
+
+    async def pass_over() -> None:
+        with suppress(ConnectionClosed):
+            while True:
+                await socket.recv()
+
+    passing_over = asyncio.create_task(pass_over())
+    await socket.close(code, reason)
+    await passing_over
 
 
 async def exchange(

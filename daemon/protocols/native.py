@@ -23,7 +23,7 @@ from ..replay import follow, of_session
 from ..segmenter import Endpointing
 from ..session import Session
 from .endpoint import Admission, Endpoint, bearer, offered, require
-from .exchange import SLOW_CLOSE, cancel, close_code, exchange, ignore_messages, keep_alive
+from .exchange import SLOW_CLOSE, cancel, close_code, close_unread, exchange, ignore_messages, keep_alive
 from .messages import (
     ClearMessage,
     Configure,
@@ -163,7 +163,7 @@ class StreamConnection:
 
     async def _refuse(self, refused: Refused) -> None:
         await self._socket.send(encode(error_of(refused, fatal=True)), text=True)
-        await self._socket.close(FATAL_CLOSE, refused.code)
+        await close_unread(self._socket, FATAL_CLOSE, refused.code)
 
     async def _open(self, slot: Slot) -> Opened | None:
         """What the first good message opens; None if the client left.

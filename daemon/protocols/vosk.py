@@ -17,7 +17,7 @@ from ..hub import Hub, Refused
 from ..session import Session
 from ..transcript import join
 from .endpoint import Admission, Endpoint
-from .exchange import Conversation, audio_format
+from .exchange import Conversation, audio_format, close_unread
 from .hints import usable
 from .parsing import parsed
 
@@ -106,7 +106,7 @@ class Recognizer(Conversation):
 
     async def refuse(self, refused: Refused, message: str | bytes = "") -> None:
         reason = refused.message.encode()[:REASON_BYTES].decode(errors="ignore")
-        await self.socket.close(REFUSED_CLOSE, reason)
+        await close_unread(self.socket, REFUSED_CLOSE, reason)
 
     async def _begin(self) -> Session:
         config, usual = self._config, self.hub.settings.audio

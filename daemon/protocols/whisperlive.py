@@ -17,7 +17,7 @@ from ..hub import Hub, Refused
 from ..settings import Task
 from ..transcript import JOINED_LANGUAGES
 from .endpoint import Admission, Endpoint, require
-from .exchange import CLOSE_S, Conversation, audio_format
+from .exchange import CLOSE_S, Conversation, audio_format, close_unread
 from .hints import usable
 from .parsing import Text, parsed
 
@@ -131,7 +131,7 @@ class Speaker(Conversation):
     async def refuse(self, refused: Refused, message: str | bytes = "") -> None:
         uid = self._options.uid if self._options else None
         await self.socket.send(_status(uid, refused), text=True)
-        await self.socket.close(REFUSED_CLOSE, refused.code)
+        await close_unread(self.socket, REFUSED_CLOSE, refused.code)
 
     async def tell_why_not(self, refused: Refused) -> None:
         """Tells a client for which there is no session. Raises ``ConnectionClosed``."""

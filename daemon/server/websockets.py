@@ -15,7 +15,7 @@ from websockets.typing import Subprotocol
 from ..access import Access
 from ..hub import Hub, Refused
 from ..protocols.endpoint import Endpoint
-from ..protocols.exchange import CLOSE_S
+from ..protocols.exchange import CLOSE_S, close_unread
 from . import http
 from .tls import Certificate
 
@@ -108,4 +108,4 @@ class WebsocketServer:
 async def _refuse(socket: ServerConnection, endpoint: Endpoint, refused: Refused) -> None:
     with suppress(ConnectionClosed):
         await socket.send(endpoint.refusal(refused), text=True)
-        await socket.close(REFUSED_CLOSE + http.status_of(refused), refused.code)
+        await close_unread(socket, REFUSED_CLOSE + http.status_of(refused), refused.code)

@@ -35,6 +35,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ..streams import SAID, clip, finals, pcm, plain
 
+CLOSE_TIMEOUT_S = 10.0
+"""Of websockets: so long it waits for the answer to a close."""
 DEFAULT = Configuration(endpointing=Endpointing(silence_ms=1000, max_utterance_s=25))
 MESSAGES = ("start", "configure", "flush", "clear", "gap", "finish", "resume")
 
@@ -350,6 +352,15 @@ async def test_a_bad_subscription_is_refused_before_the_upgrade(daemon: str, pat
         await connect(f"{daemon}/v1/channels/{path}")
     assert refused.value.response.status_code == 400
     assert json.loads(refused.value.response.body or b"")["field"] == field
+
+
+async def test_sound_behind_a_start_that_is_refused_does_not_hold_up_the_end(daemon: str):
+    """The client's answer to our close comes behind all that it had sent."""
+    async with connect(f"{daemon}/v1/stream") as socket:
+        await say(socket, {"type": "start", "channel": "../room"}, *12 * [bytes(32000)])
+        async with asyncio.timeout(CLOSE_TIMEOUT_S / 2):
+            assert errors(await rest(socket)) == [("bad_field", True)]
+            await socket.wait_closed()
 
 
 async def test_pages_of_other_sites_are_told_after_the_upgrade(daemon: str):
