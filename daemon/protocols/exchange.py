@@ -155,8 +155,10 @@ async def close_unread(socket: ServerConnection, code: int, reason: str = "") ->
                 await socket.recv()
 
     passing_over = asyncio.create_task(pass_over())
-    await socket.close(code, reason)
-    await passing_over
+    try:
+        await socket.close(code, reason)
+    finally:
+        await cancel({passing_over})
 
 
 async def exchange(
