@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "graph/processor.h"
 #include "graph/softmax.h"
 
 #ifdef __x86_64__
@@ -24,9 +25,6 @@ struct Cells {
     const ggml_fp16_t* first;
     int64_t stride, count;
 };
-
-#define STENOD_AVX2 __attribute__((target("avx2,fma,f16c")))
-#define STENOD_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
 constexpr __mmask16 kAll = 0xffff;  // without a mask, GCC 12 warns of its own header
 
@@ -101,11 +99,10 @@ struct Kernels {
 };
 
 Kernels choose_kernels() {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl")) {
+    if (instructions() == Instructions::avx512) {
         return {score_avx512, weigh_avx512};
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
+    if (instructions() == Instructions::avx2) {
         return {score_avx2, weigh_avx2};
     }
     return {};

@@ -1,6 +1,6 @@
 #include "graph/few_columns.h"
 
-#include <algorithm>
+#include "graph/processor.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -13,9 +13,6 @@ namespace stenod {
 namespace {
 
 // No templates over the width of the registers: each function has to name its own instruction set.
-#define STENOD_AVX2 __attribute__((target("avx2,fma,f16c")))
-#define STENOD_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-
 constexpr __mmask16 kAll = 0xffff;  // without a mask, GCC 12 warns of its own header
 
 template <int kColumns>
@@ -150,11 +147,10 @@ void strip_product(const void* panel, int64_t in, const Strip& strip) {
 FewColumnsProduct few_columns_product(ggml_type type) {
     if (type != GGML_TYPE_F16 && type != GGML_TYPE_Q8_0) return nullptr;
     const bool halves = type == GGML_TYPE_F16;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl")) {
+    if (instructions() == Instructions::avx512) {
         return halves ? STENOD_UP_TO_FOUR(halves_avx512) : STENOD_UP_TO_FOUR(bytes_avx512);
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
+    if (instructions() == Instructions::avx2) {
         return halves ? STENOD_UP_TO_FOUR(halves_avx2) : STENOD_UP_TO_FOUR(bytes_avx2);
     }
     return nullptr;

@@ -7,6 +7,7 @@
 
 #include "graph/few_columns.h"
 #include "graph/ops.h"
+#include "graph/processor.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -178,11 +179,10 @@ void multiply_avx512(ggml_type type, const char* panel, int64_t first, int64_t d
 
 PanelProduct choose_product() {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl")) {
+    if (instructions() == Instructions::avx512) {
         return multiply_avx512;
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
+    if (instructions() == Instructions::avx2) {
         return multiply_avx2;
     }
 #endif

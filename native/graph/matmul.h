@@ -7,9 +7,9 @@ namespace stenod {
 /// Matrices whose rows are a multiple of this can be packed.
 constexpr int64_t kPanelRows = 32;
 
-/// Makes of a tensor with memory, [in, out] of type f32, f16 or q8_0, a packed one, which only `multiply` and `look_up` can read: the
-/// values of kPanelRows rows lie side by side. `rows`: its data as ggml has it. Where type or shape cannot be packed, it
-/// gets that data and stays what it is.
+/// Makes of a tensor with memory, [in, out] of type f32, f16 or q8_0, a packed one, which only `multiply` and `look_up`
+/// can read: the values of kPanelRows rows lie side by side. `rows`: its data as ggml has it. Where type or shape cannot
+/// be packed, it gets that data and stays what it is.
 void pack(ggml_tensor* weight, const void* rows);
 
 /// weight times every column of `x` [in, columns] (f32): [out, columns]. With a packed weight each value is a sum in one
