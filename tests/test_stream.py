@@ -77,3 +77,17 @@ def test_an_utterance_may_end_before_noise_that_was_forgotten(model_path: Path) 
     result = step(worker, stream)
     assert result["final"]
     assert result["no_speech"]
+
+
+def test_a_committed_timestamp_does_not_hold_back_what_follows(model_path: Path) -> None:
+    """It is forced, and may become improbable; what is said behind it is none the less certain for that."""
+    model = Model(str(model_path))
+    stream = Stream(model, StreamOptions(language="en"))
+    speech = load("telephone_8k/en/demo-echotest.flac")[: 24 * SAMPLE_RATE]
+    shown: list[float] = []
+    for result in hypotheses(Worker(model, 1), stream, speech):
+        told = result["committed"] + result["tentative"]
+        if len(told) >= 8 and np.mean(np.log([token["p"] for token in told])) > -0.3:
+            shown.append(result["avg_logprob"])
+    assert shown
+    assert min(shown) > -0.7

@@ -22,4 +22,7 @@ struct Word {
 /// before. Throws BadArgument if an id is not in the vocabulary.
 std::vector<Word> split_words(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, std::string_view language);
 
+/// Whether a text holds nothing but marks that close a word or a sentence (and spaces).
+bool is_closing_punctuation(std::string_view text);
+
 }  // namespace stenod

@@ -180,10 +180,10 @@ StepResult Stream::end_step() {
     cancel_step();
     const Hypothesis now = read(window);
     result.looping = now.looping;
-    result.avg_logprob = window.avg_logprob;
+    result.avg_logprob = average_of_text(now);
     result.no_speech_prob = window.no_speech_prob;
     const bool heard_speech = window.speech_evident || (anything_committed_ && !rest_);
-    const bool trusted = heard_speech && !now.looping && window.avg_logprob >= options_.least_avg_logprob;
+    const bool trusted = heard_speech && !now.looping && result.avg_logprob >= options_.least_avg_logprob;
     const size_t had = committed_.size();
     size_t commit = had;
     if (final_step_ && heard_speech) {
@@ -243,7 +243,18 @@ std::vector<TimedToken> Stream::text_of(const Hypothesis& now, size_t first, siz
     return text;
 }
 
-/// How many tokens are certain: said by the last two hypotheses, and not by attending to the audio's very end.
+/// Mean log probability of a hypothesis's text. Timestamps do not count: one that is forced, because it is committed, may
+/// have become improbable, and would make good text look bad for as long as it is in the window.
+float Stream::average_of_text(const Hypothesis& now) const {
+    const std::vector<TimedToken> text = text_of(now, 0, now.tokens.size());
+    const float sum = std::accumulate(text.begin(), text.end(), 0.0f, [](float before, const TimedToken& token) {
+        return before + std::log(token.p);
+    });
+    return text.empty() ? 0 : sum / static_cast<float>(text.size());
+}
+
+/// How many tokens are certain: said by the last two hypotheses, and not by attending to the audio's very end. Marks
+/// are held to be sure of: the model often wavers between a comma and a full stop where it knows all the words.
 size_t Stream::stable(const Hypothesis& now, int language_token) const {
     std::vector<int> before;
     std::copy_if(previous_.begin(), previous_.end(), std::back_inserter(before),
@@ -251,7 +262,8 @@ size_t Stream::stable(const Hypothesis& now, int language_token) const {
     size_t count = committed_.size(), said = 0;
     for (size_t i = count; i < now.tokens.size(); ++i) {
         if (now.tokens[i] >= model_.token.eot) continue;
-        const bool sure = now.timed[i].p >= options_.sure_p;
+        const bool sure = now.timed[i].p >= options_.sure_p ||
+                          is_closing_punctuation(model_.tokenizer.bytes(now.tokens[i]));
         const double distance = sure ? options_.attention_distance_s : options_.unsure_distance_s;
         if (said == before.size() || now.tokens[i] != before[said] || to_seconds(heard_) - now.focus[i] < distance) {
             break;

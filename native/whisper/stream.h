@@ -57,6 +57,7 @@ private:
     void take_audio();
     Hypothesis read(const WindowResult& window) const;
     std::vector<TimedToken> text_of(const Hypothesis& now, size_t first, size_t end) const;
+    float average_of_text(const Hypothesis& now) const;
     size_t stable(const Hypothesis& now, int language_token) const;
     size_t whole_words(const std::vector<int>& tokens, size_t count, int language_token) const;
     bool conclude(bool again);

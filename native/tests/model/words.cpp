@@ -75,3 +75,14 @@ TEST_CASE("special tokens end a word and belong to none") {
     CHECK(split_words(tokenizer(), {}, "en").empty());
     CHECK_THROWS_AS(split_words(tokenizer(), {-1}, "en"), BadArgument);
 }
+
+TEST_CASE("marks that close a word are told from words and from parts of characters") {
+    for (const char* text : {".", ",", "?", "...", "?\"", " .", "\u3002", "\uff1f"}) {
+        CAPTURE(text);
+        CHECK(is_closing_punctuation(text));
+    }
+    for (const char* text : {"", " ", "a", " a", ".5", "-", "(", " $", "\xe3\x80", "\xe3"}) {
+        CAPTURE(text);
+        CHECK_FALSE(is_closing_punctuation(text));
+    }
+}
