@@ -118,9 +118,9 @@ std::vector<Word> split_words(const Tokenizer& tokenizer, const std::vector<Toke
 bool is_closing_punctuation(std::string_view text) {
     const std::string_view marks = stripped(text);
     for (size_t offset = 0; offset < marks.size();) {
-        const size_t bytes = utf8_character(marks, offset).bytes;
-        if (!is_in(marks.substr(offset, bytes), closing)) return false;
-        offset += bytes;
+        const Utf8Character mark = utf8_character(marks, offset);
+        if (mark.code_point == replacement_character || !is_in(marks.substr(offset, mark.bytes), closing)) return false;
+        offset += mark.bytes;
     }
     return !marks.empty();
 }
