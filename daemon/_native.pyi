@@ -107,7 +107,7 @@ class StreamOptions:
     """A token is committed only if it looks at least so many seconds back from the audio's end."""
     sure_p: float
     unsure_distance_s: float
-    """... and a token that is less probable than ``sure_p`` at least so many."""
+    """... and a token, but marks, that is less probable than ``sure_p`` at least so many."""
     trim_after_s: float
     """A window that is longer is cut behind committed text."""
     keep_s: float

@@ -82,7 +82,7 @@ struct StreamOptions {
     double step_s = 0.4;                ///< audio time between hypotheses that may commit
     double first_step_s = 0.8;          ///< audio that the first hypothesis of an utterance has at least
     double attention_distance_s = 0.4;  ///< a committed token looks at least so far back from the audio's end
-    float sure_p = 0.8f;                ///< and one that is less probable than this,
+    float sure_p = 0.8f;                ///< and one that is less probable than this (but marks),
     double unsure_distance_s = 2.0;     ///< so far
     double trim_after_s = 8.0;          ///< a window longer than this is cut behind committed text
     double keep_s = 2.0;                ///< committed audio that stays in a window that is cut

@@ -159,11 +159,16 @@ Stream::Hypothesis Stream::read(const WindowResult& window) const {
     hypothesis.looping = window.looping;
     if (window.looping) hypothesis.tokens.resize(std::max(window.loop_start, committed_.size()));
     const auto offset = static_cast<float>(window_start_ * kSecondsPerHop);
+    int text_tokens = 0;
     for (size_t i = 0; i < hypothesis.tokens.size(); ++i) {
         hypothesis.timed.push_back({hypothesis.tokens[i], offset + window.times[i].start,
                                     offset + window.times[i].end, std::exp(window.logprobs[i])});
         hypothesis.focus.push_back(offset + window.focus[i]);
+        if (hypothesis.tokens[i] >= model_.token.eot) continue;
+        hypothesis.avg_logprob += window.logprobs[i];
+        ++text_tokens;
     }
+    if (text_tokens > 0) hypothesis.avg_logprob /= static_cast<float>(text_tokens);
     return hypothesis;
 }
 
@@ -180,10 +185,10 @@ StepResult Stream::end_step() {
     cancel_step();
     const Hypothesis now = read(window);
     result.looping = now.looping;
-    result.avg_logprob = average_of_text(now);
+    result.avg_logprob = now.avg_logprob;
     result.no_speech_prob = window.no_speech_prob;
     const bool heard_speech = window.speech_evident || (anything_committed_ && !rest_);
-    const bool trusted = heard_speech && !now.looping && result.avg_logprob >= options_.least_avg_logprob;
+    const bool trusted = heard_speech && !now.looping && now.avg_logprob >= options_.least_avg_logprob;
     const size_t had = committed_.size();
     size_t commit = had;
     if (final_step_ && heard_speech) {
@@ -241,16 +246,6 @@ std::vector<TimedToken> Stream::text_of(const Hypothesis& now, size_t first, siz
     std::copy_if(now.timed.begin() + first, now.timed.begin() + end, std::back_inserter(text),
                  [this](const TimedToken& token) { return token.id < model_.token.eot; });
     return text;
-}
-
-/// Mean log probability of a hypothesis's text. Timestamps do not count: one that is forced, because it is committed, may
-/// have become improbable, and would make good text look bad for as long as it is in the window.
-float Stream::average_of_text(const Hypothesis& now) const {
-    const std::vector<TimedToken> text = text_of(now, 0, now.tokens.size());
-    const float sum = std::accumulate(text.begin(), text.end(), 0.0f, [](float before, const TimedToken& token) {
-        return before + std::log(token.p);
-    });
-    return text.empty() ? 0 : sum / static_cast<float>(text.size());
 }
 
 /// How many tokens are certain: said by the last two hypotheses, and not by attending to the audio's very end. Marks

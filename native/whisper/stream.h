@@ -50,6 +50,8 @@ private:
         std::vector<TimedToken> timed;
         std::vector<double> focus;  ///< seconds of the utterance
         bool looping = false;
+        /// Mean of the text alone: a forced timestamp that has become improbable would make good text look bad.
+        float avg_logprob = 0;
     };
 
     void check(const StreamOptions& options) const;
@@ -57,7 +59,6 @@ private:
     void take_audio();
     Hypothesis read(const WindowResult& window) const;
     std::vector<TimedToken> text_of(const Hypothesis& now, size_t first, size_t end) const;
-    float average_of_text(const Hypothesis& now) const;
     size_t stable(const Hypothesis& now, int language_token) const;
     size_t whole_words(const std::vector<int>& tokens, size_t count, int language_token) const;
     bool conclude(bool again);
