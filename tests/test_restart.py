@@ -175,8 +175,8 @@ async def test_audio_that_was_lost_with_the_daemon_is_a_gap(engine: Engine, kill
         await hub.ended(session)
     gaps = [event for event in kept(killed.folder, session.id) if isinstance(event, Gap)]
     assert [(gap.start, gap.end, gap.reason) for gap in gaps] == [
-        (lost_from / 16000, lost_from / 16000 + 0.5, "restart"),
-        (lost_from / 16000 + 0.6, lost_from / 16000 + 1.6, "client"),
+        (lost_from / 16000, (lost_from + 8000) / 16000, "restart"),
+        ((lost_from + 9600) / 16000, (lost_from + 25600) / 16000, "client"),
     ]
 
 
