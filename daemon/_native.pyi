@@ -112,6 +112,10 @@ class StreamOptions:
     """A window that is longer is cut behind committed text."""
     keep_s: float
     """Seconds of committed audio that stay in a window that is cut."""
+    context: tuple[bytes, Sequence[int]] | None
+    """``Stream.context`` of the utterance before. Ignored if the language is to be detected."""
+    context_s: float
+    """Seconds that a stream remembers for the utterance that follows, at most."""
     least_avg_logprob: float
     """A hypothesis with less commits nothing."""
     phrases: Sequence[str]
@@ -198,6 +202,13 @@ class Stream:
     @property
     def audio_s(self) -> float:
         """Seconds pushed."""
+    @property
+    def context(self) -> tuple[bytes, list[int]] | None:
+        """The end of the utterance that had ``final``, with which the one that follows is understood better.
+
+        Samples (s16le, mono, 16 kHz) and the tokens that are said in them, for ``StreamOptions.context``.
+        None if nobody spoke, or where the model does not use it.
+        """
     @property
     def step_s(self) -> float:
         """Seconds of audio from step to step, as the grid is now."""

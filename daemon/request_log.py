@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from .audio.pcm import AudioFormat
 from .audio.resample import ResumePoint
+from .context import Context
 from .journal import Journal
 from .requests import Clear, Configure, Finish, Flush, Missing, Request, Samples
 from .segmenter import SegmenterState
 from .utterance import Configuration
 
-FORMAT = 2
+FORMAT = 3
 """Raised when what a log holds, or what a session makes of it, changes."""
 MOST_BYTES = 64 << 20
 """A log that would grow beyond is given up: half an hour of speech without a pause, at 16 kHz and 16 bits."""
@@ -49,6 +50,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     configuration: Configuration
     """As it holds now."""
     detected_language: str | None
+    context: Context | None
     utterances: int
     seq: int
     point: ResumePoint

@@ -24,6 +24,7 @@ from ._native import (
     Stream,
     StreamOptions,
 )
+from .context import Context
 from .engine import Engine, InferenceThread
 from .events import Overload
 from .overload import Ladder, Rung
@@ -113,6 +114,7 @@ class Lane:
         prompt: str,
         phrases: Sequence[str],
         lookahead_ms: int | None,
+        context: Context | None,
     ) -> None:
         """Forgets the utterance, and what was to come of it; the next one may begin.
 
@@ -128,10 +130,16 @@ class Lane:
             prompt=prompt,
             phrases=phrases,
             lookahead_ms=lookahead_ms,
+            context=(context.samples, context.tokens) if context else None,
             step_s=self._step_s,
         )
         self.stream.reset(options)
         self.stream.coarsen(self.rung.grid)
+
+    @property
+    def context(self) -> tuple[bytes, list[int]] | None:
+        """Of the utterance that is finished: as of ``Stream``."""
+        return self.stream.context
 
     async def results(self) -> AsyncIterator[StepResult]:
         """Every step's result, for as long as the lane is open. Raises ``EngineFailed``."""

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from . import events, segmenter
 from ._native import NativeError
-from .audio.level import LevelMonitor
+from .audio.level import MESSAGES, LevelMonitor
 from .audio.pcm import AudioFormat
 from .audio.resample import SAMPLE_RATE
 from .channel import Channel, Subscription
+from .context import Context
 from .intake import Intake
 from .journal import Journal
 from .metrics import REPETITIONS_GIVEN_UP, SESSIONS_ENDED
@@ -46,11 +47,6 @@ REMEMBERED_FLUSHES = 16
 REMEMBERED_CONNECTIONS = 64
 PIECE = SAMPLE_RATE
 """Samples that are segmented at once, before the event loop gets its turn."""
-
-_LEVEL_MESSAGES = {
-    "silent_input": "nothing but digital silence comes in: check that the microphone is on and not muted",
-    "clipping": "the input is too loud and is cut off: turn the gain down",
-}
 
 
 class Session(Intake):
@@ -91,6 +87,8 @@ class Session(Intake):
         self._model = model
         self._active = configuration
         self._detected_language: str | None = None
+        self._context: Context | None = None
+        """Of the utterance before."""
         self._segmenter = Segmenter(configuration.endpointing, preroll_ms, vad_mode)
         self._restored = partial(Segmenter.restored, preroll_ms=preroll_ms, vad_mode=vad_mode)
         self._level = LevelMonitor()
@@ -112,6 +110,8 @@ class Session(Intake):
         self.configuration = last_configuration(taken.requests, checkpoint.configuration)
         self._active = checkpoint.configuration
         self._detected_language = checkpoint.detected_language
+        if checkpoint.model == self._model:
+            self._context = checkpoint.context
         self._segmenter = self._restored(self._active.endpointing, state=checkpoint.segmenter)
         self._publisher.repeat(checkpoint.seq, taken.told)
         self._utterances = checkpoint.utterances
@@ -216,7 +216,7 @@ class Session(Intake):
         taken = self._taken_up
         assert taken is not None
         self._publisher.skip()
-        self._utterance = None
+        self._utterance = self._context = None
         there = taken.going_on
         self._utterances = there.utterances
         conclude(self._publisher, there, taken.open_words)
@@ -242,6 +242,7 @@ class Session(Intake):
             audio=self.audio,
             configuration=self._active,
             detected_language=self._detected_language,
+            context=self._context,
             utterances=self._utterances,
             seq=self._publisher.seq,
             point=self._decoder.resume_point,
@@ -319,7 +320,7 @@ class Session(Intake):
             piece = samples[start : start + size]
             self._unsegmented = samples[start + size :]
             for fault in self._level.feed(piece):
-                self._publisher.warn(fault, _LEVEL_MESSAGES[fault])
+                self._publisher.warn(fault, MESSAGES[fault])
             await self._follow(self._segmenter.feed(piece))
             await self._heed_turn()
             self._worked(len(piece))
@@ -349,19 +350,24 @@ class Session(Intake):
                     committed_end = self._utterance.committed_end if self._utterance else None
                     waiting.extend(self._segmenter.cut(committed_end))
                 case segmenter.Resting(state):
+                    if self._context and not self._context.reaches(state.heard):
+                        self._context = None
                     self._keep(state)
                 case segmenter.VadReset():
                     self._publisher.warn("vad_reset", "sound went on unheard: the voice detector was reset")
 
     async def _open(self, start: int) -> None:
         chosen = self._active
+        language = chosen.language or self._detected_language
+        context = self._context if self._context and self._context.fits(language, chosen.task) else None
         hints = [chosen.prompt, ", ".join(chosen.phrases)]
         await self._lane.reset(
-            language=chosen.language or self._detected_language,
+            language=language,
             task=chosen.task,
             prompt=" ".join(filter(None, hints)),
             phrases=chosen.phrases,
             lookahead_ms=chosen.lookahead_ms,
+            context=context,
         )
         self._utterances += 1
         self._utterance = Utterance(self._utterances, start, chosen, self._publisher)
@@ -376,11 +382,19 @@ class Session(Intake):
         self._lane.finish(end - utterance.start)
         await self._lane.caught_up()
         self._detected_language = utterance.certain_language or self._detected_language
+        self._context = self._context_of(utterance, end)
         self._utterance = None
+
+    def _context_of(self, utterance: Utterance, end: int) -> Context | None:
+        said = self._lane.context
+        if said is None or utterance.language is None:
+            return None
+        return Context(said[0], tuple(said[1]), utterance.language, utterance.task, end)
 
     async def _clear(self) -> None:
         await self._lane.caught_up()
         utterance, self._utterance = self._utterance, None
+        self._context = None
         self._segmenter.flush()
         if utterance is not None:
             end = self._segmenter.position

@@ -73,6 +73,16 @@ class Utterance:
         return None if end is None else round(end * SAMPLE_RATE)
 
     @property
+    def language(self) -> str | None:
+        """As the model says; None where it does not."""
+        return self._language
+
+    @property
+    def task(self) -> Task:
+        """As it was chosen."""
+        return self._configuration.task
+
+    @property
     def certain_language(self) -> str | None:
         """The language, once the utterance is concluded, if it was detected with confidence."""
         certain = (

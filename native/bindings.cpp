@@ -1,5 +1,7 @@
 // The Python module: translates types and exceptions, releases the GIL around whatever computes, decides nothing.
 
+#include <cstring>
+
 #include <ggml.h>
 #include <pybind11/functional.h>
 #include <pybind11/numpy.h>
@@ -16,6 +18,7 @@ namespace {
 
 using stenod::BadArgument;
 using stenod::Clip;
+using stenod::Context;
 using stenod::Model;
 using stenod::Segment;
 using stenod::StepResult;
@@ -76,6 +79,15 @@ public:
         take("task", task);
         translate = is_translate(task);
     }
+    void take_context(Context& context) {
+        std::optional<std::pair<py::bytes, std::vector<int>>> value;
+        take("context", value);
+        if (!value) return;
+        const std::string_view samples = value->first;
+        context.samples.resize(samples.size() / sizeof(int16_t));
+        std::memcpy(context.samples.data(), samples.data(), context.samples.size() * sizeof(int16_t));
+        context.tokens = std::move(value->second);
+    }
     void done() const {
         for (const auto& field : left_) throw BadArgument(py::str(field.first).cast<std::string>() + ": no such option");
     }
@@ -119,6 +131,8 @@ StreamOptions stream_options(const py::kwargs& kwargs) {
     fields.take("unsure_distance_s", options.unsure_distance_s);
     fields.take("trim_after_s", options.trim_after_s);
     fields.take("keep_s", options.keep_s);
+    fields.take_context(options.context);
+    fields.take("context_s", options.context_s);
     fields.take("least_avg_logprob", options.least_avg_logprob);
     fields.take("phrases", options.phrases);
     fields.take("beam_size", options.beam_size);
@@ -137,6 +151,13 @@ py::list tokens_of(const Model& model, const std::vector<TimedToken>& tokens) {
                              "start"_a = token.start, "end"_a = token.end, "p"_a = token.p));
     }
     return list;
+}
+
+py::object context_of(const Stream& stream) {
+    const Context context = stream.context();
+    if (context.tokens.empty()) return py::none();
+    const auto* samples = reinterpret_cast<const char*>(context.samples.data());
+    return py::make_tuple(py::bytes(samples, context.samples.size() * sizeof(int16_t)), context.tokens);
 }
 
 py::object or_none(const std::string& text) { return text.empty() ? py::object(py::none()) : py::str(text); }
@@ -288,6 +309,7 @@ void bind_stream(py::module_& module) {
         .def("abort", &Stream::abort)
         .def("coarsen", &Stream::coarsen, "factor"_a, py::call_guard<py::gil_scoped_release>())
         .def_property_readonly("audio_s", &Stream::audio_s)
+        .def_property_readonly("context", context_of)
         .def_property_readonly("step_s", &Stream::step_s);
 }
 

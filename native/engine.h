@@ -71,6 +71,12 @@ struct TranscribeOptions {
     uint64_t seed = 0;
 };
 
+/// The end of an utterance, with which the one that follows is understood better. Families that do not use it ignore it.
+struct Context {
+    std::vector<int16_t> samples;
+    std::vector<int> tokens;  ///< all that is said in it
+};
+
 /// How a stream decodes, and when it commits: the one place of the streaming policy. What a family does not have is
 /// without effect.
 struct StreamOptions {
@@ -83,9 +89,11 @@ struct StreamOptions {
     double first_step_s = 0.8;          ///< audio that the first hypothesis of an utterance has at least
     double attention_distance_s = 0.4;  ///< a committed token looks at least so far back from the audio's end
     float sure_p = 0.8f;                ///< and one that is less probable than this (but marks),
-    double unsure_distance_s = 2.0;     ///< so far
+    double unsure_distance_s = 1.5;     ///< so far
     double trim_after_s = 8.0;          ///< a window longer than this is cut behind committed text
     double keep_s = 2.0;                ///< committed audio that stays in a window that is cut
+    Context context;                    ///< what was said before; ignored if the language is to be detected
+    double context_s = 8.0;             ///< that a stream remembers for the utterance that follows, at most
     float least_avg_logprob = -1.0f;    ///< a hypothesis below this commits nothing
 
     // Parakeet
@@ -123,6 +131,8 @@ public:
     virtual void finish(std::optional<size_t> samples) = 0;
     /// Forgets the utterance, and clears an abort. Throws BadArgument naming the option.
     virtual void reset(std::optional<StreamOptions> options) = 0;
+    /// Of the utterance that is finished, for the one that follows; empty if there is none.
+    virtual Context context() const { return {}; }
     /// Steps that are waiting.
     virtual int due() const = 0;
     /// Seconds of audio pushed.

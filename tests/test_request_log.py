@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from stenod.audio.pcm import AudioFormat
 from stenod.audio.resample import ResumePoint
+from stenod.context import Context
 from stenod.request_log import FORMAT, Checkpoint, Entry, _record, read_log, request_of
 from stenod.requests import Clear, Configure, Finish, Flush, Missing, Samples
 from stenod.segmenter import Endpointing, SegmenterState
@@ -24,6 +25,7 @@ CHECKPOINT = Checkpoint(
     audio=AudioFormat("f32le", 48000, 2),
     configuration=CONFIGURATION,
     detected_language=None,
+    context=Context(b"\x01\x00\xff\x7f", (50364, 440), "en", "transcribe", 1600),
     utterances=3,
     seq=12,
     point=ResumePoint(4800, 256),

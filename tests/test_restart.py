@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +18,15 @@ import soxr
 from stenod import settings
 from stenod.audio.pcm import AudioFormat
 from stenod.channel import Cursor
+from stenod.context import Context
 from stenod.engine import Engine
-from stenod.events import Commit, Ended, Event, Final, Gap, Numbered, Snapshot, decode
+from stenod.events import Commit, Ended, Event, Final, Gap, Numbered, Snapshot, SpeechStarted, decode
 from stenod.hub import Hub
 from stenod.journal import Journal, Reader
 from stenod.journal.logs import Logs
 from stenod.journal.store import Store, Told
 from stenod.restart import take_up_sessions
+from stenod.scheduler import Lane
 from stenod.session import Session
 
 from .streams import SAID, SILENCE, clip, committed, events_until, finals, hub_on, numbered, pcm, plain
@@ -159,6 +162,34 @@ async def test_audio_at_another_rate_goes_on_to_the_sample(engine: Engine, tmp_p
         await hub.ended(session)
     assert without_confidence(kept(one.folder, session.id)) == without_confidence(one.undisturbed)
     assert plain(finals(one.undisturbed)[0].text) == SAID
+
+
+async def test_the_open_utterance_is_heard_with_the_end_of_the_one_before(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    given: list[Context | None] = []
+    reset = Lane.reset
+
+    async def noting(lane: Lane, **chosen: Any) -> None:
+        given.append(chosen["context"])
+        await reset(lane, **chosen)
+
+    monkeypatch.setattr(Lane, "reset", noting)
+    data = pcm(np.concatenate([SPEECH, SILENCE, clip()]))
+    copies = await speak(engine, tmp_path / "journal", range(5, 25), data, AudioFormat())
+    undisturbed, given = given, []
+    [one] = [copy for copy in copies.values() if copy.before and said_last(copy) == (SpeechStarted, 3)]
+    async with daemon_on(engine, one.folder) as hub:
+        [session] = hub.sessions.values()
+        await feed(session, data, 2 * session.realign())
+        await hub.ended(session)
+    assert len(given) == 1, "its log begins behind the second utterance"
+    assert given == undisturbed[2:]
+    assert given[0] is not None
+
+
+def said_last(copy: Killed) -> tuple[type[Event], int]:
+    return type(copy.before[-1]), getattr(copy.before[-1], "utterance", 0)
 
 
 @after(4)

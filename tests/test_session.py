@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stenod import events, session
+from stenod.context import Context
 from stenod.engine import Engine
 from stenod.events import (
     Commit,
@@ -27,6 +29,7 @@ from stenod.events import (
 )
 from stenod.hub import Hub
 from stenod.intake import MOST_REQUESTS
+from stenod.scheduler import Lane
 from stenod.segmenter import Endpointing
 
 from . import recordings
@@ -336,6 +339,48 @@ async def test_draining_gives_the_finals_of_what_was_accepted(hub: Hub):
 async def test_a_detected_language_is_kept(hub: Hub):
     told = await transcribe(hub, np.concatenate([clip("multi/de/kerstin/de_rhasspy-0155.flac"), clip()]))
     assert [final.language for final in finals(told)] == ["de", "de"]
+
+
+async def test_an_utterance_is_heard_with_the_end_of_the_one_before(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+):
+    """But not after a long pause, in another language or task, or after ``clear``."""
+    given: list[Context | None] = []
+    reset = Lane.reset
+
+    async def noting(lane: Lane, **chosen: Any) -> None:
+        given.append(chosen["context"])
+        await reset(lane, **chosen)
+
+    monkeypatch.setattr(Lane, "reset", noting)
+    english = replace(hub.defaults, language="en")
+    source, sender = await open_session(hub, configuration=english)
+    speech, pause = clip(), np.zeros(25 * 16000, np.float32)
+    for sound in (speech, speech, np.concatenate([pause, speech])):
+        await source.push(sound)
+    source.configure(replace(english, task="translate"))
+    await source.push(speech)
+    source.configure(replace(english, language="de"))
+    await source.push(speech)
+    source.configure(english)
+    await source.push(np.concatenate([speech, speech[: -len(SILENCE)]]))
+    source.clear()
+    await source.push(speech)
+    source.finish()
+    told = finals(await events_until(sender))
+    assert [plain(told[which].text) for which in (0, 1, 2, 5, 6)] == [SAID] * 5
+    assert [context is not None for context in given] == [
+        False,
+        True,
+        False,
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert given[1] is not None
+    assert given[1].end == round(told[0].end * 16000)
 
 
 async def test_audio_that_stops_inside_an_utterance_is_told(hub: Hub, monkeypatch: pytest.MonkeyPatch):

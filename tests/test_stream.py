@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from stenod._native import Model, NativeError, Stream, StreamOptions, Worker
+from stenod._native import BadArgument, Model, NativeError, Stream, StreamOptions, Worker
 
 from .recordings import SAMPLE_RATE, load
 from .streams import plain
@@ -91,3 +91,54 @@ def test_a_committed_timestamp_does_not_hold_back_what_follows(model_path: Path)
             shown.append(result["avg_logprob"])
     assert shown
     assert min(shown) > -0.7
+
+
+def test_what_was_said_before_is_heard_again_and_not_told_again(model_path: Path) -> None:
+    model = Model(str(model_path))
+    worker, speech = Worker(model, 1), load("en_read/jfk.flac")
+    first = Stream(model, StreamOptions(language="en"))
+    assert first.context is None
+    said = plain(committed(list(hypotheses(worker, first, speech[: 3 * SAMPLE_RATE]))))
+    assert said == "and so my fellow americans"
+    context = first.context
+    assert context is not None
+    assert plain(model.detokenize([token for token in context[1] if token < 50257]).decode()) == said
+
+    second = Stream(model, StreamOptions(language="en", context=context))
+    told = list(hypotheses(worker, second, speech[3 * SAMPLE_RATE :]))
+    assert plain(committed(told)) == SAID_THEN
+    tokens = [token for result in told for token in result["committed"] + result["tentative"]]
+    assert all(0 <= token["start"] <= token["end"] <= 8.1 for token in tokens)
+    assert second.context is not None
+    samples, words = second.context
+    assert 6 * SAMPLE_RATE <= len(samples) / 2 <= 8.1 * SAMPLE_RATE
+    assert plain(model.detokenize([token for token in words if token < 50257]).decode()).endswith(
+        "your country"
+    )
+    second.reset()
+    assert second.context is None
+
+
+SAID_THEN = "ask not what your country can do for you ask what you can do for your country"
+
+
+@pytest.mark.parametrize("noise", ["silence", "hiss"])
+def test_after_speech_noise_is_still_noise(model_path: Path, noise: str) -> None:
+    """With words before it, the model would go on with them."""
+    model = Model(str(model_path))
+    worker, first = Worker(model, 1), Stream(model, StreamOptions(language="en"))
+    list(hypotheses(worker, first, load("en_read/jfk.flac")[: 3 * SAMPLE_RATE]))
+    level = {"silence": 0.0, "hiss": 0.02}[noise]
+    sound = np.random.default_rng(1).normal(0, level, 4 * SAMPLE_RATE).astype(np.float32)
+    second = Stream(model, StreamOptions(language="en", context=first.context))
+    results = list(hypotheses(worker, second, sound))
+    assert committed(results) == ""
+    assert results[-1]["no_speech"]
+    assert second.context is None
+
+
+def test_a_context_of_another_model_is_refused(model_path: Path) -> None:
+    stream = Stream(Model(str(model_path)), StreamOptions())
+    for context in [(b"", [1_000_000]), (b"", [-1]), (bytes(2 * 31 * SAMPLE_RATE), [1]), (b"", [1] * 300)]:
+        with pytest.raises(BadArgument, match="context"):
+            stream.reset(StreamOptions(language="en", context=context))

@@ -9,6 +9,11 @@ from numpy.typing import NDArray
 from .resample import SAMPLE_RATE
 
 Fault = Literal["silent_input", "clipping"]
+MESSAGES: dict[Fault, str] = {
+    "silent_input": "nothing but digital silence comes in: check that the microphone is on and not muted",
+    "clipping": "the input is too loud and is cut off: turn the gain down",
+}
+"""What to tell a person."""
 
 _SILENT_AFTER = 5 * SAMPLE_RATE
 """Samples of exact zeros after which a source counts as dead: no working microphone is that quiet."""

@@ -136,6 +136,11 @@ std::vector<float> LogMelStream::gather(size_t first_frame, size_t end_frame, si
     return gathered;
 }
 
+std::vector<float> LogMelStream::samples_from(size_t first) const {
+    if (first < first_sample_) throw BadArgument("sample " + std::to_string(first) + " was dropped");
+    return {samples_.begin() + static_cast<std::ptrdiff_t>(std::min(first, samples()) - first_sample_), samples_.end()};
+}
+
 void LogMelStream::copy_frames(size_t first, size_t count, float* out) const {
     if (first < first_frame_) throw BadArgument("mel frames: frame " + std::to_string(first) + " was dropped");
     const size_t end = first + count, complete = std::clamp(frames(), first, end);

@@ -76,6 +76,9 @@ public:
     /// Samples pushed since the last reset, less those truncated.
     size_t samples() const { return first_sample_ + samples_.size(); }
 
+    /// The samples from `first` on. Throws BadArgument if it was dropped.
+    std::vector<float> samples_from(size_t first) const;
+
     /// Frames whose samples have all arrived.
     size_t frames() const { return first_frame_ + raw_.size() / bands(); }
 

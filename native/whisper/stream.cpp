@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <numeric>
 
 #include "errors.h"
 #include "model/words.h"
@@ -14,14 +13,9 @@ namespace stenod::whisper {
 
 namespace {
 
-constexpr size_t kShortestCut = 100;  ///< hops; to cut off less is not worth it
-constexpr size_t kShortestWindow = 2; ///< hops
-constexpr size_t kMostBefore = 223;   ///< tokens: Whisper is conditioned by no more
-constexpr double kAfterLastWord = 0.2, kLongRest = 2.5;  ///< seconds, see hear_rest
-
-constexpr double kSecondsPerHop = static_cast<double>(Model::kHop) / Model::kSampleRate;
-
-double to_seconds(size_t samples) { return static_cast<double>(samples) / Model::kSampleRate; }
+constexpr size_t kShortestWindow = 2;  ///< hops
+constexpr int kMostInVain = 3;         ///< hypotheses, see hear_alone
+constexpr size_t kMostContext = 30 * Model::kSampleRate;
 
 size_t to_samples(double seconds) { return static_cast<size_t>(std::llround(seconds * Model::kSampleRate)); }
 
@@ -34,6 +28,12 @@ Stream::Stream(const Model& model, StreamOptions options) : model_(model), mel_(
 void Stream::check(const StreamOptions& options) const {
     if (options.translate && !model_.multilingual()) throw BadArgument("task: the model knows English only");
     if (!(options.step_s >= 0.1 && options.step_s <= 10)) throw BadArgument("step_s: must be from 0.1 to 10");
+    const Context& context = options.context;
+    const auto unknown = [this](int token) { return token < 0 || token >= model_.vocabulary; };
+    if (context.samples.size() > kMostContext || context.tokens.size() > kMostBefore ||
+        std::any_of(context.tokens.begin(), context.tokens.end(), unknown)) {
+        throw BadArgument("context: is not of this model");
+    }
 }
 
 void Stream::reset(std::optional<StreamOptions> options) {
@@ -54,12 +54,12 @@ void Stream::reset(std::optional<StreamOptions> options) {
         audio_taken_ = false;
     }
     cancel_step();
-    mel_.reset();
+    next_context_ = {};
     heard_ = window_start_ = 0;
     done_ = anything_committed_ = rest_ = false;
     language_prob_ = 0;
     before_.clear();
-    committed_.clear();
+    recall();
     previous_.clear();
     previous_trusted_ = false;
     aborted_ = false;
@@ -117,7 +117,9 @@ void Stream::take_audio() {
     const size_t next = next_grid_point(), end = finished_.value_or(received_);
     final_step_ = finished_ && end <= next;
     const size_t target = final_step_ ? end : std::min(next, end);
-    if (target < heard_ && target > (window_start_ + kShortestWindow) * Model::kHop) mel_.truncate(target);
+    if (target < heard_ && context_samples_ + target > (window_start_ + kShortestWindow) * Model::kHop) {
+        mel_.truncate(context_samples_ + target);
+    }
     const size_t count = target - std::min(target, heard_);
     mel_.push(waiting_.data(), count);
     waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -127,8 +129,8 @@ void Stream::take_audio() {
 void Stream::begin_step(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lane>& lanes) {
     if (aborted_) throw Aborted("aborted");
     take_audio();
-    const size_t end = (heard_ + Model::kHop - 1) / Model::kHop;
-    if (end <= window_start_ + kShortestWindow) return;  // nothing, or noise that is forgotten already
+    const size_t end = (context_samples_ + heard_ + Model::kHop - 1) / Model::kHop;
+    if (end <= std::max(window_start_, context_samples_ / Model::kHop) + kShortestWindow) return;  // nothing, or noise that is forgotten already
     const size_t hops = end - window_start_;
     const int audio = static_cast<int>((hops + 1) / 2);
     const int positions = Encoder::bucket(model_, audio + kTrailingSilence);
@@ -141,10 +143,15 @@ void Stream::begin_step(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lane>& 
     window.language_token = language_token_;
     window.translate = options_.translate;
     window.forced = committed_;
+    window.given = context_tokens_;
     window.draft = previous_;
     window.stop_at_loop = true;
     window.max_tokens = most_tokens(hops * kSecondsPerHop);
-    if (final_step_ && !anything_committed_) window.temperatures = {0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f};
+    if (final_step_) window.temperatures = {0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f};
+    if (anything_committed_) {  // only a loop is reason enough to say the rest otherwise
+        window.logprob_threshold = -std::numeric_limits<float>::infinity();
+        window.compression_ratio_threshold = std::numeric_limits<float>::infinity();
+    }
     window_ = std::make_unique<WindowDecoding>(model_, *cross_, audio, lanes, std::move(window));
 }
 
@@ -158,7 +165,7 @@ Stream::Hypothesis Stream::read(const WindowResult& window) const {
     hypothesis.tokens = window.tokens;
     hypothesis.looping = window.looping;
     if (window.looping) hypothesis.tokens.resize(std::max(window.loop_start, committed_.size()));
-    const auto offset = static_cast<float>(window_start_ * kSecondsPerHop);
+    const auto offset = static_cast<float>(to_utterance(window_start_));
     int text_tokens = 0;
     for (size_t i = 0; i < hypothesis.tokens.size(); ++i) {
         hypothesis.timed.push_back({hypothesis.tokens[i], offset + window.times[i].start,
@@ -189,6 +196,11 @@ StepResult Stream::end_step() {
     result.no_speech_prob = window.no_speech_prob;
     const bool heard_speech = window.speech_evident || (anything_committed_ && !rest_);
     const bool trusted = heard_speech && !now.looping && now.avg_logprob >= options_.least_avg_logprob;
+    if (context_tokens_ > 0 && !anything_committed_ && !trusted && (final_step_ || ++in_vain_ == kMostInVain)) {
+        hear_alone();
+        result.final = conclude(true);
+        return result;
+    }
     const size_t had = committed_.size();
     size_t commit = had;
     if (final_step_ && heard_speech) {
@@ -210,7 +222,10 @@ StepResult Stream::end_step() {
 
     result.final = conclude(final_step_ && heard_speech && hear_rest(now));
     result.no_speech = result.final && !anything_committed_;
-    if (final_step_) return result;
+    if (final_step_) {
+        if (result.final) remember(now);
+        return result;
+    }
     if (heard_speech) {
         trim(now);
     } else {
@@ -227,24 +242,15 @@ bool Stream::conclude(bool again) {
     return done_;
 }
 
-/// The model may end its text before the speech ends. A long rest is heard by itself: true if there is one.
-bool Stream::hear_rest(const Hypothesis& now) {
-    const auto last = std::find_if(now.timed.rbegin(), now.timed.rend(),
-                                   [this](const TimedToken& token) { return token.id < model_.token.eot; });
-    if (last == now.timed.rend() || to_seconds(heard_) - last->end < kLongRest) return false;
-    const double end = last->end + kAfterLastWord;
-    const auto hop = static_cast<size_t>(end / kSecondsPerHop);
-    if (hop < window_start_ + kShortestCut) return false;
-    start_window(hop, committed_.size(), 0);
-    rest_ = true;
-    return true;
-}
-
 /// Tokens from `first` to `end` without timestamps.
 std::vector<TimedToken> Stream::text_of(const Hypothesis& now, size_t first, size_t end) const {
     std::vector<TimedToken> text;
     std::copy_if(now.timed.begin() + first, now.timed.begin() + end, std::back_inserter(text),
                  [this](const TimedToken& token) { return token.id < model_.token.eot; });
+    for (TimedToken& token : text) {  // none is of the context, though it may look there
+        token.start = std::max(0.0f, token.start);
+        token.end = std::max(token.start, token.end);
+    }
     return text;
 }
 
@@ -278,63 +284,6 @@ size_t Stream::whole_words(const std::vector<int>& tokens, size_t count, int lan
         if (end <= count) whole = end;
     }
     return whole;
-}
-
-/// The seconds that the window holds.
-double Stream::window_s() const { return to_seconds(heard_) - window_start_ * kSecondsPerHop; }
-
-/// Cuts a long window at the quietest place between committed words, so that a step's cost stays bounded.
-void Stream::trim(const Hypothesis& now) {
-    if (window_s() <= options_.trim_after_s || committed_.empty()) return;
-    const auto words = split_words(model_.tokenizer, {committed_.begin(), committed_.end()}, language(language_token_));
-    const double latest = now.timed[committed_.size() - 1].end - options_.keep_s;
-    const size_t radius = 15;  // hops around a word's start in which the pause is looked for
-    float quietest = std::numeric_limits<float>::infinity();
-    size_t cut_hop = 0, cut_token = 0;
-    for (size_t i = 1; i < words.size(); ++i) {
-        const double start = now.timed[words[i].first_token].start;
-        const auto hop = static_cast<size_t>(start / kSecondsPerHop);
-        if (start > latest || hop < window_start_ + kShortestCut) continue;
-        for (size_t j = hop - std::min(hop, radius); j <= std::min(hop + radius, mel_.frames() - 1); ++j) {
-            const float* bands = mel_.frame(j);
-            const float level = std::accumulate(bands, bands + model_.mel_bands, 0.0f);
-            if (level < quietest) {
-                quietest = level;
-                cut_hop = j;
-                cut_token = words[i].first_token;
-            }
-        }
-    }
-    if (cut_token == 0) return;
-    start_window(cut_hop, cut_token, now.timed[cut_token].start - cut_hop * kSecondsPerHop);
-}
-
-/// Drops what is before hop `hop` and token `token`, which begins `first_word_s` into the new window.
-void Stream::start_window(size_t hop, size_t token, double first_word_s) {
-    const auto cut = committed_.begin() + static_cast<std::ptrdiff_t>(token);
-    before_.insert(before_.end(), committed_.begin(), cut);
-    if (before_.size() > kMostBefore) before_.erase(before_.begin(), before_.end() - kMostBefore);
-    const auto position = [](double seconds) {
-        return std::max(0, static_cast<int>(seconds / Model::kSecondsPerPosition));
-    };
-    const int zero = model_.token.timestamp_begin, shift = position((hop - window_start_) * kSecondsPerHop);
-    std::vector<int> kept;
-    if (cut != committed_.end()) kept.push_back(zero + position(first_word_s));
-    std::transform(cut, committed_.end(), std::back_inserter(kept), [&](int id) {
-        return id < zero ? id : zero + std::max(0, id - zero - shift);
-    });
-    committed_ = std::move(kept);
-    window_start_ = hop;
-    mel_.drop_before(hop);
-}
-
-/// Audio that holds no speech is not heard again and again.
-void Stream::forget_noise() {
-    if (window_s() <= options_.trim_after_s) return;
-    window_start_ = heard_ / Model::kHop - static_cast<size_t>(options_.keep_s / kSecondsPerHop);
-    mel_.drop_before(window_start_);
-    previous_.clear();
-    previous_trusted_ = false;
 }
 
 std::string Stream::language(int token) const {

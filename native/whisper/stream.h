@@ -34,6 +34,7 @@ public:
     double audio_s() const override;
     double step_s() const override;
     void coarsen(double factor) override;
+    Context context() const override { return next_context_; }
     const Model& model() const override { return model_; }
 
     void begin_step(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lane>& lanes);
@@ -44,6 +45,11 @@ public:
     void cancel_step();
 
 private:
+    static constexpr double kSecondsPerHop = static_cast<double>(Model::kHop) / Model::kSampleRate;
+    static constexpr size_t kMostBefore = 223;  ///< tokens: Whisper is conditioned by no more
+
+    static double to_seconds(size_t samples) { return static_cast<double>(samples) / Model::kSampleRate; }
+
     /// A hypothesis' text: the window's committed tokens first.
     struct Hypothesis {
         std::vector<int> tokens;
@@ -62,12 +68,19 @@ private:
     size_t stable(const Hypothesis& now, int language_token) const;
     size_t whole_words(const std::vector<int>& tokens, size_t count, int language_token) const;
     bool conclude(bool again);
-    bool hear_rest(const Hypothesis& now);
+    std::string language(int token) const;
+
+    // In stream_window.cpp.
     double window_s() const;
+    double to_utterance(size_t hop) const;
+    size_t to_hop(double seconds) const;
     void trim(const Hypothesis& now);
     void start_window(size_t hop, size_t token, double first_word_s);
     void forget_noise();
-    std::string language(int token) const;
+    bool hear_rest(const Hypothesis& now);
+    void recall();
+    void hear_alone();
+    void remember(const Hypothesis& now);
 
     const Model& model_;
     StreamOptions options_;
@@ -81,13 +94,17 @@ private:
     std::optional<size_t> finished_;   ///< samples at which it ends
     double step_s_;
 
-    LogMelStream mel_;
-    size_t heard_ = 0;                 ///< samples in mel_
-    size_t window_start_ = 0;          ///< hops
+    LogMelStream mel_;                 ///< of the context and the utterance
+    size_t context_samples_ = 0;       ///< in mel_, before those of the utterance
+    size_t heard_ = 0;                 ///< samples of the utterance in mel_
+    size_t window_start_ = 0;          ///< hops of mel_
     bool audio_taken_ = false;         ///< for a step that has not ended; guarded too
     bool final_step_ = false, done_ = false;
     std::vector<int> before_;          ///< committed tokens before the window
     std::vector<int> committed_;       ///< committed tokens in the window, timestamps included
+    size_t context_tokens_ = 0;        ///< of those, how many are the context's
+    int in_vain_ = 0;                  ///< hypotheses after the context that cannot be trusted
+    Context next_context_;             ///< of the utterance that is finished
     std::vector<int> previous_;        ///< last hypothesis, beyond the committed tokens
     bool previous_trusted_ = false;
     bool anything_committed_ = false;

@@ -301,12 +301,18 @@ void WindowDecoding::finish_tier() {
 bool WindowDecoding::plausible(const Branch& branch) const {
     const bool silent = no_speech_prob_ > options_.no_speech_threshold &&
                         average(branch) < options_.logprob_threshold;
-    return silent || (compression_ratio(text(branch)) <= options_.compression_ratio_threshold &&
+    return silent || (!branch.looping && compression_ratio(text(branch)) <= options_.compression_ratio_threshold &&
                       average(branch) >= options_.logprob_threshold);
 }
 
 bool WindowDecoding::evident(const Branch& branch) const {
-    return speech_evident(model_, branch.tokens, branch.logprobs, average(branch), no_speech_prob_);
+    const auto given = static_cast<std::ptrdiff_t>(std::min(options_.given, branch.tokens.size()));
+    const std::vector<int> tokens(branch.tokens.begin() + given, branch.tokens.end());
+    const std::vector<float> logprobs(branch.logprobs.begin() + given, branch.logprobs.end());
+    const double sum = std::accumulate(branch.logprobs.begin(), branch.logprobs.begin() + given, branch.sum_logprob,
+                                       std::minus<>());
+    const auto mean = static_cast<float>(sum / static_cast<double>(tokens.size() + 1));
+    return speech_evident(model_, tokens, logprobs, mean, no_speech_prob_);
 }
 
 /// The first token that repeats what was told; tokens.size() if none does. Timestamps, which never repeat, are

@@ -19,6 +19,7 @@ struct WindowOptions {
     bool translate = false;
     bool timestamps = true;
     std::vector<int> forced;        ///< text that the hypothesis must begin with
+    size_t given = 0;               ///< of those, how many are of an utterance before, and tell nothing of this one
     std::vector<int> draft;         ///< guess of what follows: what proves right costs no pass of its own
     std::vector<float> temperatures{0.0f};  ///< tried in this order until the text is plausible
     int beam_size = 1;

@@ -8,6 +8,7 @@ threads, so that other work on the machine does not count.
 """
 
 import itertools
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from stenod._native import Model, NativeError, Stream, StreamOptions, Worker
+from stenod.context import LONGEST_PAUSE_S
 from stenod.segmenter import Audio, Closed, Endpointing, Event, MaxLengthReached, Opened, Segmenter
 from stenod.settings import Segmentation
 from stenod.transcript import Transcript
@@ -39,11 +41,15 @@ COLUMNS = (
 class Playback:
     """One clip through segmenter and stream, as the daemon does it, on a simulated clock."""
 
-    def __init__(self, worker: Worker, stream: Stream, options: StreamOptions) -> None:
+    def __init__(self, worker: Worker, model: Model, **options: Any) -> None:
+        """``options``: as of ``StreamOptions``."""
         chosen = Segmentation()
         endpointing = Endpointing(chosen.silence_ms, chosen.max_utterance_s)
         self._segmenter = Segmenter(endpointing, chosen.preroll_ms, chosen.vad_mode)
-        self._worker, self._stream, self._options = worker, stream, options
+        self._worker, self._options = worker, options
+        self._stream = Stream(model, StreamOptions(**options))
+        self._context: tuple[bytes, Sequence[int]] | None = None
+        self._ended = -math.inf
         self._transcript = Transcript(0.0)
         self._opened = 0
         self._heard = 0.0
@@ -68,14 +74,16 @@ class Playback:
                 case Opened(start):
                     self._opened = start
                     self._transcript = Transcript(start / SAMPLE_RATE)
-                    self._stream.reset(self._options)
+                    near = (start - self._ended) / SAMPLE_RATE <= LONGEST_PAUSE_S
+                    context = self._context if near else None
+                    self._stream.reset(StreamOptions(**self._options, context=context))
                 case Audio():
                     self._stream.push(event.samples)
                     self._step_while_due()
                 case Closed(end):
                     self._stream.finish(end - self._opened)
                     self._step_while_due()
-                    self._stream.reset()
+                    self._context, self._ended = self._stream.context, end
                 case MaxLengthReached():
                     settled = self._transcript.committed_end
                     not_before = None if settled is None else int(settled * SAMPLE_RATE)
@@ -117,9 +125,8 @@ class Clip:
 def row(worker: Worker, model: Model, policy: dict[str, Any], clips: Sequence[Clip]) -> str:
     """Plays all clips under one policy."""
     total, score, computed = Report(), Score(), 0.0
-    options = StreamOptions(language="en", **policy)
     for clip in clips:
-        playback = Playback(worker, Stream(model, options), options)
+        playback = Playback(worker, model, language="en", **policy)
         playback.run(clip.samples)
         report = judge(playback.moments, clip.words)
         report.final_delays = playback.final_delays

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -60,8 +61,8 @@ Told step_all(whisper::Worker& worker, whisper::Stream& stream) {
     return told;
 }
 
-Told alone(whisper::Worker& worker, const std::vector<float>& audio) {
-    whisper::Stream stream(worker.model(), options());
+Told alone(whisper::Worker& worker, const std::vector<float>& audio, const StreamOptions& chosen = options()) {
+    whisper::Stream stream(worker.model(), chosen);
     stream.push(audio.data(), audio.size());
     stream.finish(std::nullopt);
     return step_all(worker, stream);
@@ -168,6 +169,108 @@ TEST_CASE("an aborted stream fails alone, and does the step again when it is res
     aborted.push(audio.data(), audio.size());
     aborted.finish(std::nullopt);
     CHECK(step_all(worker, aborted) == expected);
+}
+
+TEST_CASE("a text that runs in circles is decoded again at a higher temperature") {
+    const auto model = random_model();
+    const auto vocabulary = static_cast<size_t>(model->vocabulary);
+    const auto text_end = vocabulary - 1501;  // timestamps come last
+    CrossCache cross(*model);
+    cross.positions = 50;
+    Pool<Lane> lanes;
+    const auto decode = [&](std::vector<float> temperatures) {
+        WindowOptions options;
+        options.language_token = model->token.language(0);
+        options.stop_at_loop = true;
+        options.max_tokens = 40;
+        options.logprob_threshold = -std::numeric_limits<float>::infinity();
+        options.compression_ratio_threshold = std::numeric_limits<float>::infinity();
+        options.temperatures = std::move(temperatures);
+        WindowDecoding window(*model, cross, 50, lanes, std::move(options));
+        std::vector<DecodeRequest*> requests;
+        for (; !window.done(); window.advance(), requests.clear()) {
+            window.requests(requests);
+            for (DecodeRequest* request : requests) {  // a decoder that likes one letter better than all others
+                const auto outputs = static_cast<size_t>(request->outputs());
+                request->logits.assign(outputs * vocabulary, -20.0f);
+                for (size_t row = 0; row < outputs; ++row) {
+                    float* logits = &request->logits[row * vocabulary];
+                    std::fill_n(logits, text_end, 0.0f);
+                    logits[72] = 5.0f;
+                }
+                request->attention.assign(model->alignment_heads.size() * outputs * cross.positions, 0.01f);
+                request->lane->length += static_cast<int>(request->tokens.size());
+            }
+        }
+        return window.result();
+    };
+    CHECK(decode({0.0f}).looping);
+    const WindowResult again = decode({0.0f, 1.0f});
+    CHECK(again.temperature == 1.0f);
+    CHECK_FALSE(again.looping);
+}
+
+/// A second of noise of which something is said.
+StreamOptions after_context() {
+    StreamOptions chosen = options();
+    for (const float sample : noise(1.0, 3)) {
+        chosen.context.samples.push_back(static_cast<int16_t>(std::lround(8000 * sample)));
+    }
+    chosen.context.tokens = {random_model()->token.timestamp_begin, 72, 73, 74};
+    return chosen;
+}
+
+TEST_CASE("a stream hears its context, and tells nothing of it") {
+    whisper::Worker worker(random_model(), 1);
+    const auto audio = noise(2.9, 9);
+    const Told told = alone(worker, audio, after_context());
+    CHECK_FALSE(told == alone(worker, audio));
+    for (const float time : told.times) CHECK(time >= 0);
+
+    whisper::Stream stream(worker.model(), after_context());
+    for (size_t sent = 0; sent < audio.size(); sent += 3000) {
+        stream.push(audio.data() + sent, std::min<size_t>(3000, audio.size() - sent));
+        if (stream.due() > 1) worker.step({&stream});
+    }
+    CHECK(stream.audio_s() == doctest::Approx(2.9));
+    stream.reset(std::nullopt);
+    stream.push(audio.data(), audio.size());
+    stream.finish(std::nullopt);
+    CHECK(step_all(worker, stream) == told);
+    stream.reset(options());
+    stream.push(audio.data(), audio.size());
+    stream.finish(std::nullopt);
+    CHECK(step_all(worker, stream) == alone(worker, audio));
+}
+
+TEST_CASE("a context is heard alone as nothing: the shortest utterances and none at all") {
+    whisper::Worker worker(random_model(), 1);
+    for (const size_t count : {0, 1, 160, 319, 320, 321, 640, 4000}) {
+        CAPTURE(count);
+        whisper::Stream stream(worker.model(), after_context());
+        const std::vector<float> silence(count, 0.0f);
+        stream.push(silence.data(), count);
+        stream.finish(std::nullopt);
+        StepResult last;
+        while (stream.due() > 0) last = std::get<StepResult>(worker.step({&stream})[0]);
+        CHECK(last.final);
+    }
+}
+
+TEST_CASE("a context that cannot be of this model is refused") {
+    const auto model = random_model();
+    whisper::Stream stream(*model, options());
+    for (const int token : {-1, model->vocabulary}) {
+        StreamOptions chosen = after_context();
+        chosen.context.tokens.push_back(token);
+        CHECK_THROWS_AS(stream.reset(chosen), BadArgument);
+    }
+    StreamOptions chosen = after_context();
+    chosen.context.tokens.assign(300, 72);
+    CHECK_THROWS_AS(stream.reset(chosen), BadArgument);
+    chosen = after_context();
+    chosen.context.samples.assign(31 * whisper::Model::kSampleRate, 0);
+    CHECK_THROWS_AS(stream.reset(chosen), BadArgument);
 }
 
 TEST_CASE("audio may be pushed while another thread steps") {
