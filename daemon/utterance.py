@@ -63,6 +63,7 @@ class Utterance:
         self._revision = 0
         self._language: str | None = None
         self._language_prob = 0.0
+        self._looped = False
         self._warned: set[events.WarningCode] = set()
         self._tell(events.SpeechStarted, start=start / SAMPLE_RATE)
 
@@ -110,8 +111,9 @@ class Utterance:
         )
         if added:
             self._tell(events.Commit, heard=words, text=added, words=self._wanted(words))
-        if result["looping"]:
+        if result["looping"] and (self._looped or result["final"]):  # a single tentative tail is no matter
             self.warn_once("looping", "the recognizer repeated itself and was stopped")
+        self._looped = result["looping"]
         if result["final"]:
             self._conclude()
             return

@@ -143,6 +143,15 @@ async def test_warnings_come_once_an_utterance():
     assert codes == ["looping", "no_words_in_speech"]
 
 
+@pytest.mark.parametrize(("last", "codes"), [(False, []), (True, ["looping"])])
+async def test_one_tentative_tail_that_loops_is_not_worth_a_warning(last: bool, codes: list[str]):
+    told = Told()
+    told.take(hypothesis("", looping=True), hypothesis(""))
+    told.utterance.end(48000, "silence")
+    told.take(hypothesis("one", looping=last, final=True))
+    assert [event.code for event in await told.events() if isinstance(event, Warning)] == codes
+
+
 @pytest.mark.parametrize(
     ("end", "language_prob", "certain"), [(80000, 0.99, "de"), (80000, 0.5, None), (32000, 0.99, None)]
 )

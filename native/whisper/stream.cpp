@@ -130,7 +130,8 @@ void Stream::begin_step(Encoder& encoder, Pool<CrossCache>& caches, Pool<Lane>& 
     if (aborted_) throw Aborted("aborted");
     take_audio();
     const size_t end = (context_samples_ + heard_ + Model::kHop - 1) / Model::kHop;
-    if (end <= std::max(window_start_, context_samples_ / Model::kHop) + kShortestWindow) return;  // nothing, or noise that is forgotten already
+    const size_t start = std::max(window_start_, context_samples_ / Model::kHop);
+    if (end <= start + kShortestWindow) return;  // nothing, or noise that is forgotten already
     const size_t hops = end - window_start_;
     const int audio = static_cast<int>((hops + 1) / 2);
     const int positions = Encoder::bucket(model_, audio + kTrailingSilence);

@@ -75,9 +75,9 @@ void Stream::start_window(size_t hop, size_t token, double first_word_s) {
     mel_.drop_before(hop);
 }
 
-/// Audio that holds no speech is not heard again and again.
+/// Audio that holds no speech is not heard again and again. What follows a context is left to hear_alone.
 void Stream::forget_noise() {
-    if (window_s() <= options_.trim_after_s) return;
+    if (context_tokens_ > 0 || window_s() <= options_.trim_after_s) return;
     window_start_ = (context_samples_ + heard_) / Model::kHop - static_cast<size_t>(options_.keep_s / kSecondsPerHop);
     mel_.drop_before(window_start_);
     previous_.clear();

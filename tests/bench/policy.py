@@ -1,6 +1,6 @@
 """Latency against word error rate for a grid of streaming policies, faster than real time.
 
-    python -m tests.bench.policy whisper-base-f16.gguf --set step_s=0.3,0.4,0.6 --set agreement=1,2
+    python -m tests.bench.policy whisper-base-f16.gguf --set step_s=0.3,0.4 --set unsure_distance_s=1.5,2.0
 
 Every ``--set`` is a field of ``StreamOptions``. Clocks are simulated: a hypothesis is there when the audio it
 needs has come and the one before is done, plus what computing it took: processor time, shared out among the
