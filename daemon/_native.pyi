@@ -97,6 +97,8 @@ class StreamOptions:
     """
 
     language: str | None
+    language_guessed: bool
+    """If nothing is understood in ``language``, it is detected in the end."""
     task: str
     prompt: str
     step_s: float

@@ -110,6 +110,7 @@ class Lane:
         self,
         *,
         language: str | None,
+        language_guessed: bool,
         task: str,
         prompt: str,
         phrases: Sequence[str],
@@ -126,6 +127,7 @@ class Lane:
         self._finishing = False
         options = StreamOptions(
             language=language,
+            language_guessed=language_guessed,
             task=task,
             prompt=prompt,
             phrases=phrases,

@@ -363,6 +363,7 @@ class Session(Intake):
         hints = [chosen.prompt, ", ".join(chosen.phrases)]
         await self._lane.reset(
             language=language,
+            language_guessed=chosen.language is None,
             task=chosen.task,
             prompt=" ".join(filter(None, hints)),
             phrases=chosen.phrases,

@@ -122,6 +122,7 @@ StreamOptions stream_options(const py::kwargs& kwargs) {
     StreamOptions options;
     Fields fields(kwargs);
     fields.take_language(options.language);
+    fields.take("language_guessed", options.language_guessed);
     fields.take_task(options.translate);
     fields.take("prompt", options.prompt);
     fields.take("step_s", options.step_s);

@@ -84,6 +84,7 @@ struct StreamOptions {
     bool translate = false;
 
     // Whisper
+    bool language_guessed = false;      ///< if nothing is understood in `language`, another is tried in the end
     std::string prompt;                 ///< text that may have come before
     double step_s = 0.4;                ///< audio time between hypotheses that may commit
     double first_step_s = 0.8;          ///< audio that the first hypothesis of an utterance has at least

@@ -341,6 +341,14 @@ async def test_a_detected_language_is_kept(hub: Hub):
     assert [final.language for final in finals(told)] == ["de", "de"]
 
 
+async def test_what_is_not_understood_in_the_detected_language_is_not_lost(hub: Hub):
+    german, english = clip("multi/de/kerstin/de_rhasspy-0155.flac"), clip("en_read/matthes/LJ001-0107.flac")
+    told = await transcribe(hub, np.concatenate([german, english]))
+    first, second = finals(told)
+    assert (first.language, second.language) == ("de", "en")
+    assert plain(second.text) == "to say a few words on the principles of design and typography"
+
+
 async def test_an_utterance_is_heard_with_the_end_of_the_one_before(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ):

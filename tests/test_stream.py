@@ -143,3 +143,16 @@ def test_a_context_of_another_model_is_refused(model_path: Path) -> None:
     for context in [(b"", [1_000_000]), (b"", [-1]), (bytes(2 * 31 * SAMPLE_RATE), [1]), (b"", [1] * 300)]:
         with pytest.raises(BadArgument, match="context"):
             stream.reset(StreamOptions(language="en", context=context))
+
+
+@pytest.mark.parametrize("guessed", [False, True])
+def test_what_is_not_understood_in_a_guessed_language_is_heard_in_another(
+    model_path: Path, guessed: bool
+) -> None:
+    model = Model(str(model_path))
+    stream = Stream(model, StreamOptions(language="ja", language_guessed=guessed))
+    for _ in range(2):
+        results = list(hypotheses(Worker(model, 1), stream, load("en_read/speechbrain/spk1_snt3.flac")))
+        assert plain(committed(results)) == ("at that high level the air is pure" if guessed else "")
+        assert results[-1]["language"] == ("en" if guessed else "ja")
+        stream.reset()

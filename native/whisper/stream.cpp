@@ -28,6 +28,7 @@ Stream::Stream(const Model& model, StreamOptions options) : model_(model), mel_(
 void Stream::check(const StreamOptions& options) const {
     if (options.translate && !model_.multilingual()) throw BadArgument("task: the model knows English only");
     if (!(options.step_s >= 0.1 && options.step_s <= 10)) throw BadArgument("step_s: must be from 0.1 to 10");
+    model_.chosen_language(options.language);
     const Context& context = options.context;
     const auto unknown = [this](int token) { return token < 0 || token >= model_.vocabulary; };
     if (context.samples.size() > kMostContext || context.tokens.size() > kMostBefore ||
@@ -39,12 +40,10 @@ void Stream::check(const StreamOptions& options) const {
 void Stream::reset(std::optional<StreamOptions> options) {
     if (options) {
         check(*options);
-        language_token_ = model_.chosen_language(options->language);
         prompt_ = encode_prompt(model_, options->prompt);
         options_ = std::move(*options);
-    } else if (options_.language.empty()) {
-        language_token_ = -1;
     }
+    language_token_ = model_.chosen_language(options_.language);
     {
         const std::lock_guard<std::mutex> lock(mutex_);
         waiting_.clear();
@@ -199,6 +198,12 @@ StepResult Stream::end_step() {
     const bool trusted = heard_speech && !now.looping && now.avg_logprob >= options_.least_avg_logprob;
     if (context_tokens_ > 0 && !anything_committed_ && !trusted && (final_step_ || ++in_vain_ == kMostInVain)) {
         hear_alone();
+        result.final = conclude(true);
+        return result;
+    }
+    if (final_step_ && !heard_speech && options_.language_guessed && !anything_committed_ && language_token_ >= 0) {
+        language_token_ = -1;
+        previous_.clear();
         result.final = conclude(true);
         return result;
     }
