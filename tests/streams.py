@@ -4,17 +4,20 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from stenod.audio.pcm import AudioFormat
 from stenod.channel import Subscription
+from stenod.context import Context
 from stenod.engine import Engine
 from stenod.events import Commit, Ended, Event, Final, Numbered
 from stenod.hub import Hub
 from stenod.journal import Journal
 from stenod.overload import LADDER, Ladder
-from stenod.scheduler import Scheduler
+from stenod.scheduler import Lane, Scheduler
 from stenod.session import Session
 from stenod.settings import load as load_settings
 from stenod.utterance import Configuration
@@ -73,6 +76,19 @@ async def events_until(sender: Subscription, last: type[Event] = Ended) -> list[
         if isinstance(publication.event, last):
             break
     return events
+
+
+def contexts_given(monkeypatch: pytest.MonkeyPatch) -> list[Context | None]:
+    """Filled with the context that each utterance is begun with, from now on."""
+    given: list[Context | None] = []
+    reset = Lane.reset
+
+    async def noting(lane: Lane, **chosen: Any) -> None:
+        given.append(chosen["context"])
+        await reset(lane, **chosen)
+
+    monkeypatch.setattr(Lane, "reset", noting)
+    return given
 
 
 async def transcribe(

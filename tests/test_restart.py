@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ import soxr
 from stenod import settings
 from stenod.audio.pcm import AudioFormat
 from stenod.channel import Cursor
-from stenod.context import Context
 from stenod.engine import Engine
 from stenod.events import Commit, Ended, Event, Final, Gap, Numbered, Snapshot, SpeechStarted, decode
 from stenod.hub import Hub
@@ -26,10 +24,21 @@ from stenod.journal import Journal, Reader
 from stenod.journal.logs import Logs
 from stenod.journal.store import Store, Told
 from stenod.restart import take_up_sessions
-from stenod.scheduler import Lane
 from stenod.session import Session
 
-from .streams import SAID, SILENCE, clip, committed, events_until, finals, hub_on, numbered, pcm, plain
+from .streams import (
+    SAID,
+    SILENCE,
+    clip,
+    committed,
+    contexts_given,
+    events_until,
+    finals,
+    hub_on,
+    numbered,
+    pcm,
+    plain,
+)
 from .test_replay import read
 from .test_session import assert_in_order
 
@@ -167,17 +176,11 @@ async def test_audio_at_another_rate_goes_on_to_the_sample(engine: Engine, tmp_p
 async def test_the_open_utterance_is_heard_with_the_end_of_the_one_before(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    given: list[Context | None] = []
-    reset = Lane.reset
-
-    async def noting(lane: Lane, **chosen: Any) -> None:
-        given.append(chosen["context"])
-        await reset(lane, **chosen)
-
-    monkeypatch.setattr(Lane, "reset", noting)
+    given = contexts_given(monkeypatch)
     data = pcm(np.concatenate([SPEECH, SILENCE, clip()]))
     copies = await speak(engine, tmp_path / "journal", range(5, 25), data, AudioFormat())
-    undisturbed, given = given, []
+    undisturbed = given.copy()
+    given.clear()
     [one] = [copy for copy in copies.values() if copy.before and said_last(copy) == (SpeechStarted, 3)]
     async with daemon_on(engine, one.folder) as hub:
         [session] = hub.sessions.values()

@@ -4,14 +4,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stenod import events, session
-from stenod.context import Context
 from stenod.engine import Engine
 from stenod.events import (
     Commit,
@@ -29,7 +27,6 @@ from stenod.events import (
 )
 from stenod.hub import Hub
 from stenod.intake import MOST_REQUESTS
-from stenod.scheduler import Lane
 from stenod.segmenter import Endpointing
 
 from . import recordings
@@ -40,6 +37,7 @@ from .streams import (
     SILENCE,
     clip,
     committed,
+    contexts_given,
     events_until,
     finals,
     hub_on,
@@ -353,14 +351,7 @@ async def test_an_utterance_is_heard_with_the_end_of_the_one_before(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ):
     """But not after a long pause, in another language or task, or after ``clear``."""
-    given: list[Context | None] = []
-    reset = Lane.reset
-
-    async def noting(lane: Lane, **chosen: Any) -> None:
-        given.append(chosen["context"])
-        await reset(lane, **chosen)
-
-    monkeypatch.setattr(Lane, "reset", noting)
+    given = contexts_given(monkeypatch)
     english = replace(hub.defaults, language="en")
     source, sender = await open_session(hub, configuration=english)
     speech, pause = clip(), np.zeros(25 * 16000, np.float32)

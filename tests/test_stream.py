@@ -102,24 +102,26 @@ def test_what_was_said_before_is_heard_again_and_not_told_again(model_path: Path
     assert said == "and so my fellow americans"
     context = first.context
     assert context is not None
-    assert plain(model.detokenize([token for token in context[1] if token < 50257]).decode()) == said
+    assert words_of(model, context[1]) == said
 
     second = Stream(model, StreamOptions(language="en", context=context))
     told = list(hypotheses(worker, second, speech[3 * SAMPLE_RATE :]))
-    assert plain(committed(told)) == SAID_THEN
+    assert plain(committed(told)) == (
+        "ask not what your country can do for you ask what you can do for your country"
+    )
     tokens = [token for result in told for token in result["committed"] + result["tentative"]]
     assert all(0 <= token["start"] <= token["end"] <= 8.1 for token in tokens)
     assert second.context is not None
     samples, words = second.context
     assert 6 * SAMPLE_RATE <= len(samples) / 2 <= 8.1 * SAMPLE_RATE
-    assert plain(model.detokenize([token for token in words if token < 50257]).decode()).endswith(
-        "your country"
-    )
+    assert words_of(model, words).endswith("your country")
     second.reset()
     assert second.context is None
 
 
-SAID_THEN = "ask not what your country can do for you ask what you can do for your country"
+def words_of(model: Model, tokens: list[int]) -> str:
+    """Without timestamps."""
+    return plain(model.detokenize([token for token in tokens if token < 50257]).decode())
 
 
 @pytest.mark.parametrize("level", [0.0, 0.02])

@@ -14,8 +14,6 @@ namespace stenod::whisper {
 namespace {
 
 constexpr size_t kShortestWindow = 2;  ///< hops
-constexpr int kMostInVain = 3;         ///< hypotheses, see hear_alone
-constexpr size_t kMostContext = 30 * Model::kSampleRate;
 
 size_t to_samples(double seconds) { return static_cast<size_t>(std::llround(seconds * Model::kSampleRate)); }
 
@@ -31,7 +29,7 @@ void Stream::check(const StreamOptions& options) const {
     model_.chosen_language(options.language);
     const Context& context = options.context;
     const auto unknown = [this](int token) { return token < 0 || token >= model_.vocabulary; };
-    if (context.samples.size() > kMostContext || context.tokens.size() > kMostBefore ||
+    if (context.samples.size() > Model::kWindowSeconds * Model::kSampleRate || context.tokens.size() > kMostBefore ||
         std::any_of(context.tokens.begin(), context.tokens.end(), unknown)) {
         throw BadArgument("context: is not of this model");
     }
@@ -196,14 +194,7 @@ StepResult Stream::end_step() {
     result.no_speech_prob = window.no_speech_prob;
     const bool heard_speech = window.speech_evident || (anything_committed_ && !rest_);
     const bool trusted = heard_speech && !now.looping && now.avg_logprob >= options_.least_avg_logprob;
-    if (context_tokens_ > 0 && !anything_committed_ && !trusted && (final_step_ || ++in_vain_ == kMostInVain)) {
-        hear_alone();
-        result.final = conclude(true);
-        return result;
-    }
-    if (final_step_ && !heard_speech && options_.language_guessed && !anything_committed_ && language_token_ >= 0) {
-        language_token_ = -1;
-        previous_.clear();
+    if (hear_otherwise(heard_speech, trusted)) {
         result.final = conclude(true);
         return result;
     }

@@ -79,7 +79,7 @@ private:
     void forget_noise();
     bool hear_rest(const Hypothesis& now);
     void recall();
-    void hear_alone();
+    bool hear_otherwise(bool heard_speech, bool trusted);
     void remember(const Hypothesis& now);
 
     const Model& model_;

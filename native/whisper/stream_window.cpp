@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kShortestCut = 100;  ///< hops; to cut off less is not worth it
 constexpr double kAfterLastWord = 0.2, kLongRest = 2.5;  ///< seconds, see hear_rest
 constexpr double kBeforeWord = 0.05;  ///< seconds, see remember
+constexpr int kMostInVain = 3;        ///< hypotheses, see hear_otherwise
 
 }  // namespace
 
@@ -75,7 +76,7 @@ void Stream::start_window(size_t hop, size_t token, double first_word_s) {
     mel_.drop_before(hop);
 }
 
-/// Audio that holds no speech is not heard again and again. What follows a context is left to hear_alone.
+/// Audio that holds no speech is not heard again and again. What follows a context is left to hear_otherwise.
 void Stream::forget_noise() {
     if (context_tokens_ > 0 || window_s() <= options_.trim_after_s) return;
     window_start_ = (context_samples_ + heard_) / Model::kHop - static_cast<size_t>(options_.keep_s / kSecondsPerHop);
@@ -114,13 +115,22 @@ void Stream::recall() {
     context_tokens_ = committed_.size();
 }
 
-/// After a context the model may take its text for all that there is, or go on with it over noise: then the utterance is
-/// heard by itself.
-void Stream::hear_alone() {
-    start_window((context_samples_ + Model::kHop - 1) / Model::kHop, committed_.size(), 0);
-    before_.clear();
+/// Where nothing is understood, the audio is heard once more: true if so. After a context the model may take its text for
+/// all that there is, or go on with it over noise: then the utterance is heard by itself. In the end, the language may be
+/// another than was guessed.
+bool Stream::hear_otherwise(bool heard_speech, bool trusted) {
+    if (anything_committed_) return false;
+    if (context_tokens_ > 0 && !trusted && (final_step_ || ++in_vain_ == kMostInVain)) {
+        start_window((context_samples_ + Model::kHop - 1) / Model::kHop, committed_.size(), 0);
+        before_.clear();
+    } else if (final_step_ && !heard_speech && options_.language_guessed && language_token_ >= 0) {
+        language_token_ = -1;
+    } else {
+        return false;
+    }
     previous_.clear();
     previous_trusted_ = false;
+    return true;
 }
 
 /// What is the context of the next utterance: the last words, and the audio from the first of them on.

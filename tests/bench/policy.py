@@ -8,7 +8,6 @@ threads, so that other work on the machine does not count.
 """
 
 import itertools
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from stenod._native import Model, NativeError, Stream, StreamOptions, Worker
-from stenod.context import LONGEST_PAUSE_S
+from stenod.context import Context
 from stenod.segmenter import Audio, Closed, Endpointing, Event, MaxLengthReached, Opened, Segmenter
 from stenod.settings import Segmentation
 from stenod.transcript import Transcript
@@ -48,8 +47,7 @@ class Playback:
         self._segmenter = Segmenter(endpointing, chosen.preroll_ms, chosen.vad_mode)
         self._worker, self._options = worker, options
         self._stream = Stream(model, StreamOptions(**options))
-        self._context: tuple[bytes, Sequence[int]] | None = None
-        self._ended = -math.inf
+        self._context: Context | None = None
         self._transcript = Transcript(0.0)
         self._opened = 0
         self._heard = 0.0
@@ -74,8 +72,8 @@ class Playback:
                 case Opened(start):
                     self._opened = start
                     self._transcript = Transcript(start / SAMPLE_RATE)
-                    near = (start - self._ended) / SAMPLE_RATE <= LONGEST_PAUSE_S
-                    context = self._context if near else None
+                    before = self._context
+                    context = (before.samples, before.tokens) if before and before.reaches(start) else None
                     self._stream.reset(StreamOptions(**self._options, context=context))
                 case Audio():
                     self._stream.push(event.samples)
@@ -83,7 +81,8 @@ class Playback:
                 case Closed(end):
                     self._stream.finish(end - self._opened)
                     self._step_while_due()
-                    self._context, self._ended = self._stream.context, end
+                    said = self._stream.context
+                    self._context = Context(said[0], tuple(said[1]), "", "transcribe", end) if said else None
                 case MaxLengthReached():
                     settled = self._transcript.committed_end
                     not_before = None if settled is None else int(settled * SAMPLE_RATE)
